@@ -1,0 +1,1 @@
+"""Who acts: one module an actor, supervised in nurseries."""

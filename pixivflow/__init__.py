@@ -1,0 +1,1 @@
+"""What is known and done: PixivFlow's services and its command line."""

@@ -1,0 +1,1 @@
+"""The configuration file: decoded, checked as a whole, resolved into specs."""

@@ -1,0 +1,1 @@
+"""Routes: how a work is frozen into a message, sent, and what the answer means."""

@@ -1,0 +1,1 @@
+"""From a work to verified files on disk."""

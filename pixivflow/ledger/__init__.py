@@ -1,0 +1,1 @@
+"""The embedded SQLite ledger: the one place where SQL stands."""

@@ -1,0 +1,1 @@
+"""Pixiv's App API: accounts, endpoints, models, typed errors."""

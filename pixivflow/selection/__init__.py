@@ -1,0 +1,1 @@
+"""Which work a cell takes."""

@@ -1,0 +1,1 @@
+"""A local look-alike of Pixiv and of a receiver, over real HTTP."""
