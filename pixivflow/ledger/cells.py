@@ -1,0 +1,274 @@
+"""A cell's life under its lease: claim, bind, unbind, retry, end. See `pixivflow.ledger.leases` for the fence."""
+
+from collections.abc import Collection, Sequence
+from typing import Final
+
+import msgspec
+from sqlite_utils import Database
+
+from pixivflow.ledger.events import record_event
+from pixivflow.ledger.leases import CRASH_LIMIT, Lease, Queue, acquire, fenced_update, marks, suspect_running
+from pixivflow.ledger.moves import may_move
+from pixivflow.ledger.slots import refresh_slot
+from protocol.reasons import Reason
+from protocol.states import CellStatus
+from protocol.works import WorkRef
+
+PROGRESS: Final = "crashes = 0, progress_at = max(progress_at, ?)"
+
+
+class ClaimedCell(msgspec.Struct, frozen=True):
+    """A leased cell; ``spec`` and ``work`` are raw, to be decoded under the lease."""
+
+    lease: Lease
+    slot_id: str | None
+    target_id: str
+    account: str
+    spec: str
+    status: CellStatus
+    work: str | None
+    attempts: int
+    retry_until: int
+    occurrence_at: int | None
+    correlation_id: str | None
+
+
+class Bound(msgspec.Struct, frozen=True):
+    """The cell owns the work now."""
+
+
+class Lost(msgspec.Struct, frozen=True):
+    """The cell owns another work (or the lease is gone: ``work`` is None). Never process your own."""
+
+    work: WorkRef | None
+
+
+class Taken(msgspec.Struct, frozen=True):
+    """No route of the cell is free for the work: a duplicate for the scan."""
+
+
+BindAnswer = Bound | Lost | Taken
+
+
+def claim_cell(
+    db: Database,
+    owner: str,
+    now: int,
+    *,
+    held: Collection[int] = (),
+    selecting: Collection[str] = (),
+    only: Collection[int] | None = None,
+) -> ClaimedCell | None:
+    """Lease the cell that is next: by priority, due time, insertion.
+
+    A cell without a work needs selection and is claimed only for the accounts in ``selecting``; one that owns a
+    work is resumed at any time. Cells of logged-out or cooling accounts and of slots not admitted wait.
+    """
+    crash_bound = CRASH_LIMIT - 1 if suspect_running(db, Queue.CELLS) else CRASH_LIMIT
+    narrowed = "" if only is None else f"AND cells.id IN ({marks(only)})"
+    row = db.execute(
+        f"""SELECT cells.id FROM cells
+            LEFT JOIN slots ON slots.slot_id = cells.slot_id
+            LEFT JOIN accounts ON accounts.name = cells.account
+            WHERE cells.state = 'pending' AND cells.due_at <= ? AND cells.crashes < ?
+              AND (cells.slot_id IS NULL OR slots.admitted_at IS NOT NULL)
+              AND accounts.auth_expired_at IS NULL AND coalesce(accounts.cooldown_until, 0) <= ?
+              AND (cells.work IS NOT NULL OR cells.account IN ({marks(selecting)}))
+              AND cells.id NOT IN ({marks(held)}) {narrowed}
+            ORDER BY cells.priority DESC, cells.due_at, cells.id LIMIT 1""",
+        (now, crash_bound, now, *selecting, *held, *(only or ())),
+    ).fetchone()
+    lease = None if row is None else acquire(db, Queue.CELLS, row[0], owner, now)
+    return None if lease is None else _claimed(db, lease, now)
+
+
+def _claimed(db: Database, lease: Lease, now: int) -> ClaimedCell:
+    row = db.execute(
+        """SELECT cells.slot_id, target_id, account, spec, cells.status, work, attempts, retry_until, occurrence_at,
+           correlation_id FROM cells LEFT JOIN slots ON slots.slot_id = cells.slot_id WHERE cells.id = ?""",
+        (lease.id,),
+    ).fetchone()
+    refresh_slot(db, row[0], now)
+    return ClaimedCell(lease, row[0], row[1], row[2], row[3], CellStatus(row[4]), *row[5:])
+
+
+class _Routes(msgspec.Struct, frozen=True):
+    routes: tuple[str, ...] = ()
+
+
+def already_had(db: Database, work: WorkRef, revision: str, routes: Collection[str]) -> bool:
+    """Whether the work is no candidate: confirmed, under way or refused on every route; or stored, without routes."""
+    if routes:
+        return not any(_intent_allows(db, work, route) for route in routes)
+    row = db.execute(
+        "SELECT 1 FROM artifacts WHERE work = ? AND revision = ? AND status = 'stored' LIMIT 1",
+        (str(work), revision),
+    ).fetchone()
+    return row is not None
+
+
+def _intent_allows(db: Database, work: WorkRef, route: str) -> bool:
+    row = db.execute(
+        """SELECT 1 FROM deliveries WHERE work = ? AND route = ? AND (status IN ('pending', 'delivered', 'duplicate')
+           OR (status = 'failed' AND reason = ?)) LIMIT 1""",
+        (str(work), route, Reason.DELIVERY_REJECTED),
+    ).fetchone()
+    return row is None
+
+
+def _routes_of_other_holders(db: Database, work: WorkRef, cell_id: int) -> Sequence[tuple[str, ...]]:
+    rows = db.execute(
+        "SELECT spec FROM cells WHERE work = ? AND ended_at IS NULL AND id <> ?", (str(work), cell_id)
+    ).fetchall()
+    return [msgspec.json.decode(row[0], type=_Routes).routes for row in rows]
+
+
+def bind(
+    db: Database, lease: Lease, work: WorkRef, revision: str, routes: Collection[str], now: int
+) -> BindAnswer:
+    """Give the cell its one work, for ever, before any side effect."""
+    row = db.execute("SELECT work FROM cells WHERE id = ?", (lease.id,)).fetchone()
+    owned = None if row is None else row[0]
+    if owned is not None and owned != str(work):
+        return Lost(WorkRef.parse(owned))
+    if owned is None and not _free(db, work, revision, routes, lease.id):
+        return Taken()
+    bound = fenced_update(
+        db,
+        lease,
+        now,
+        f"status = 'selected', work = ?, bound_generation = lease_generation, {PROGRESS}",
+        (str(work), now),
+    )
+    return Bound() if bound else Lost(None)
+
+
+def _free(db: Database, work: WorkRef, revision: str, routes: Collection[str], cell_id: int) -> bool:
+    others = _routes_of_other_holders(db, work, cell_id)
+    if not routes:
+        return () not in others and not already_had(db, work, revision, ())
+    held = {route for other in others for route in other}
+    return any(route not in held and _intent_allows(db, work, route) for route in routes)
+
+
+def unbind(db: Database, lease: Lease, work: WorkRef, now: int) -> bool:
+    """Undo this very run's binding, on a verdict about the work and before any file of it is recorded."""
+    recorded = db.execute(
+        """SELECT 1 FROM cell_artifacts JOIN artifacts ON artifacts.id = artifact_id
+           WHERE cell_id = ? AND sha256 IS NOT NULL LIMIT 1""",
+        (lease.id,),
+    ).fetchone()
+    mine = db.execute(
+        "SELECT 1 FROM cells WHERE id = ? AND work = ? AND bound_generation = ? AND status = 'selected'",
+        (lease.id, str(work), lease.generation),
+    ).fetchone()
+    if recorded is not None or mine is None:
+        return False
+    undone = fenced_update(db, lease, now, "status = 'pending', work = NULL, bound_generation = NULL")
+    if undone:
+        drop_plans(db, lease.id)
+    return undone
+
+
+def drop_plans(db: Database, cell_id: int) -> None:
+    """Forget the planned files of a cell that no other cell shares."""
+    db.execute(
+        """UPDATE artifacts SET status = 'discard' WHERE status = 'planned' AND id IN
+           (SELECT artifact_id FROM cell_artifacts WHERE cell_id = ?) AND NOT EXISTS
+           (SELECT 1 FROM cell_artifacts JOIN cells ON cells.id = cell_id
+            WHERE artifact_id = artifacts.id AND cell_id <> ? AND cells.ended_at IS NULL)""",
+        (cell_id, cell_id),
+    )
+    db.execute("DELETE FROM cell_artifacts WHERE cell_id = ?", (cell_id,))
+
+
+class CellFailure(msgspec.Struct, frozen=True):
+    """Why a run failed. ``retry_at`` (ms UTC) is None when it is final; ``spends`` is false for an outage's wait."""
+
+    reason: Reason
+    text: str
+    retry_at: int | None
+    report: str | None = None
+    spends: bool = True
+
+
+def fail_cell(db: Database, lease: Lease, failure: CellFailure, now: int) -> bool:
+    """Record a failed run: retry later with status and binding kept, or end the cell as ``failed``."""
+    if failure.retry_at is None:
+        return end_cell(db, lease, CellStatus.FAILED, now, failure.reason, failure.text, failure.report)
+    return fenced_update(
+        db,
+        lease,
+        now,
+        """state = 'pending', due_at = ?, attempts = attempts + ?, crashes = 0, reason_code = ?, reason = ?,
+        report = coalesce(?, report), lease_owner = NULL, lease_until = NULL""",
+        (failure.retry_at, int(failure.spends), failure.reason, failure.text, failure.report),
+    )
+
+
+def end_cell(
+    db: Database,
+    lease: Lease,
+    status: CellStatus,
+    now: int,
+    reason: Reason | None = None,
+    text: str | None = None,
+    report: str | None = None,
+) -> bool:
+    """End the leased cell in a terminal status; false (and no change) for a stale lease or an illegal move."""
+    if not _may_end(db, lease.id, status, now):
+        return False
+    ended = fenced_update(
+        db,
+        lease,
+        now,
+        """status = ?, state = 'done', reason_code = ?, reason = ?, report = coalesce(?, report), ended_at = ?,
+        crashes = 0, lease_owner = NULL, lease_until = NULL, attempts = attempts + ?""",
+        (status, reason, text, report, now, int(status is CellStatus.FAILED)),
+    )
+    if ended:
+        _after_end(db, lease.id, status, now)
+    return ended
+
+
+def end_unleased(
+    db: Database, cell_id: int, status: CellStatus, reason: Reason | None, text: str | None, now: int
+) -> bool:
+    """End a cell that nobody runs: a pending one past its time, or one whose intents have all ended."""
+    if not _may_end(db, cell_id, status, now):
+        return False
+    changed = db.execute(
+        """UPDATE cells SET status = ?, state = 'done', reason_code = coalesce(?, reason_code),
+           reason = coalesce(?, reason), ended_at = ?, lease_generation = lease_generation + 1
+           WHERE id = ? AND state <> 'running' AND ended_at IS NULL""",
+        (status, reason, text, now, cell_id),
+    ).rowcount
+    if changed:
+        _after_end(db, cell_id, status, now)
+    return changed == 1
+
+
+def _may_end(db: Database, cell_id: int, status: CellStatus, now: int) -> bool:
+    row = db.execute("SELECT status, work FROM cells WHERE id = ?", (cell_id,)).fetchone()
+    if row is not None and may_move(CellStatus(row[0]), status, owns_work=row[1] is not None):
+        return True
+    record_event(db, now, "illegal_move", f"cells:{cell_id}", f"{row and row[0]} -> {status}")
+    return False
+
+
+def _after_end(db: Database, cell_id: int, status: CellStatus, now: int) -> None:
+    slot_id = db.execute("SELECT slot_id FROM cells WHERE id = ?", (cell_id,)).fetchone()[0]
+    if status is not CellStatus.SUBMITTED:
+        drop_unfinished(db, cell_id)
+    refresh_slot(db, slot_id, now)
+
+
+def drop_unfinished(db: Database, cell_id: int) -> None:
+    """Let the cleaner remove files of a cell that failed before its work was complete."""
+    complete = db.execute(
+        """SELECT 1 FROM cell_artifacts JOIN artifacts ON artifacts.id = artifact_id
+           WHERE cell_id = ? AND status = 'stored' LIMIT 1""",
+        (cell_id,),
+    ).fetchone()
+    if complete is None:
+        drop_plans(db, cell_id)

@@ -1,0 +1,164 @@
+"""The one lease machine of cells, jobs and outbox rows.
+
+A lease is the right to act on a row; its identity is (queue, id, generation). Every acquire, release, unowned
+release and reclaim adds one to the generation, and every write of a holder matches it: whoever lost the lease
+changes nothing. `attempts` is never touched here: only a settlement that records a failure spends one.
+"""
+
+from collections.abc import Collection
+from enum import StrEnum
+from typing import Final
+
+import msgspec
+from sqlite_utils import Database
+
+from pixivflow.ledger.events import record_event
+from protocol.states import LeaseState
+
+CRASH_LIMIT: Final = 3
+"""Leases in a row that may die with the process before the row itself is ended."""
+USABLE_MARGIN_MS: Final = 5_000
+
+
+class Queue(StrEnum):
+    """A table whose rows are leased."""
+
+    CELLS = "cells"
+    OUTBOX = "outbox"
+
+
+LEASE_MS: Final = {Queue.CELLS: 180_000, Queue.OUTBOX: 120_000}
+
+
+class Lease(msgspec.Struct, frozen=True):
+    """The right to act on one row until ``until`` (ms UTC)."""
+
+    queue: Queue
+    id: int
+    generation: int
+    owner: str
+    until: int
+
+    @property
+    def subject(self) -> str:
+        """The row's name in events and logs."""
+        return f"{self.queue}:{self.id}"
+
+    def usable(self, now: int) -> bool:
+        """Whether a side effect may still begin."""
+        return now < self.until - USABLE_MARGIN_MS
+
+
+class Reclaimed(msgspec.Struct, frozen=True):
+    """A row taken back from a holder that is gone."""
+
+    queue: Queue
+    id: int
+    crashes: int
+
+
+def marks(values: Collection[object]) -> str:
+    """Placeholders for an IN list."""
+    return ", ".join("?" * len(values))
+
+
+def acquire(db: Database, queue: Queue, row_id: int, owner: str, now: int) -> Lease | None:
+    """Lease one pending row; None when somebody else was faster."""
+    until = now + LEASE_MS[queue]
+    row = db.execute(
+        f"""UPDATE {queue} SET state = 'running', lease_owner = ?, lease_generation = lease_generation + 1,
+            lease_until = ?, progress_at = ? WHERE id = ? AND state = 'pending' RETURNING lease_generation""",
+        (owner, until, now, row_id),
+    ).fetchone()
+    return None if row is None else Lease(queue, row_id, row[0], owner, until)
+
+
+def fenced_update(
+    db: Database, lease: Lease, now: int, assignments: str, values: Collection[object] = ()
+) -> bool:
+    """Apply ``assignments`` to the leased row if the lease still stands; else leave an event and change nothing."""
+    changed = db.execute(
+        f"UPDATE {lease.queue} SET {assignments} WHERE id = ? AND lease_generation = ? AND state = 'running'",
+        (*values, lease.id, lease.generation),
+    ).rowcount
+    if changed == 0:
+        record_event(
+            db, now, "stale_write", lease.subject, f"generation {lease.generation}: {assignments[:60]}"
+        )
+    return changed == 1
+
+
+def renew(db: Database, leases: Collection[tuple[Lease, int]], now: int) -> dict[Lease, int | None]:
+    """Prolong leases, given with the time of their last progress; map each to its new end, None when it is lost."""
+    renewed: dict[Lease, int | None] = {}
+    for lease, progress_at in leases:
+        row = db.execute(
+            f"""UPDATE {lease.queue} SET lease_until = max(lease_until, ?), progress_at = max(progress_at, ?)
+                WHERE id = ? AND lease_generation = ? AND state = 'running' RETURNING lease_until""",
+            (now + LEASE_MS[lease.queue], progress_at, lease.id, lease.generation),
+        ).fetchone()
+        renewed[lease] = None if row is None else row[0]
+    return renewed
+
+
+def release(db: Database, lease: Lease, now: int) -> bool:
+    """Give the row back unspent, due at once. Its holder's only (shutdown, lost session)."""
+    return fenced_update(
+        db,
+        lease,
+        now,
+        "state = 'pending', lease_generation = lease_generation + 1, lease_owner = NULL, lease_until = NULL",
+    )
+
+
+def release_unowned(db: Database, queue: Queue, row_id: int, now: int) -> bool:
+    """Take a running row back with no lease in hand (an operator's order); its holder finds its lease stale."""
+    changed = db.execute(
+        f"""UPDATE {queue} SET state = 'pending', lease_generation = lease_generation + 1, lease_owner = NULL,
+            lease_until = NULL WHERE id = ? AND state = 'running'""",
+        (row_id,),
+    ).rowcount
+    if changed:
+        record_event(db, now, "released_unowned", f"{queue}:{row_id}")
+    return changed == 1
+
+
+def reclaim(
+    db: Database, queue: Queue, now: int, held: Collection[int], *, everyone: bool = False
+) -> tuple[Reclaimed, ...]:
+    """Take back rows whose holder is gone: expired and not ``held`` by this process.
+
+    With ``everyone`` (at start, under the exclusive lock) every running row is taken back, whatever its expiry.
+    Each update asks again for generation and expiry, so that a holder that finished meanwhile stands.
+    """
+    condition = "state = 'running'" if everyone else "state = 'running' AND lease_until < :now"
+    rows = db.execute(
+        f"SELECT id, lease_generation FROM {queue} WHERE {condition} ORDER BY lease_until", {"now": now}
+    ).fetchall()
+    taken: list[Reclaimed] = []
+    for row_id, generation in rows:
+        if row_id in held:
+            continue
+        row = db.execute(
+            f"""UPDATE {queue} SET state = 'pending', lease_generation = lease_generation + 1, lease_owner = NULL,
+                lease_until = NULL, crashes = crashes + 1
+                WHERE id = :id AND lease_generation = :generation AND {condition} RETURNING crashes""",
+            {"id": row_id, "generation": generation, "now": now},
+        ).fetchone()
+        if row is not None:
+            record_event(
+                db, now, "reclaimed", f"{queue}:{row_id}", f"generation {generation}, crash {row[0]}"
+            )
+            taken.append(Reclaimed(queue, row_id, row[0]))
+    return tuple(taken)
+
+
+def suspect_running(db: Database, queue: Queue) -> bool:
+    """Whether a row one crash below the limit runs now: at most one such row runs in the whole process."""
+    return (
+        db.execute(
+            f"SELECT 1 FROM {queue} WHERE state = ? AND crashes >= ? LIMIT 1",
+            (LeaseState.RUNNING, CRASH_LIMIT - 1),
+        ).fetchone()
+        is not None
+    )
