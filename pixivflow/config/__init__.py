@@ -1,1 +1,26 @@
-"""The configuration file: decoded, checked as a whole, resolved into specs."""
+"""The configuration file: found, read, checked as a whole, resolved to one immutable `Config`."""
+
+from pixivflow.config.load import Checks, check_config, load_base, load_config
+from pixivflow.config.locate import ConfigNotFound, default_state_dir, locate_config
+from pixivflow.config.model import BaseConfig, Config, FolderRoute, MultipartRoute, Route
+from pixivflow.config.problems import ConfigProblem, ConfigRefused
+from pixivflow.config.resolve import cell_spec, redirected
+
+__all__ = [
+    "BaseConfig",
+    "Checks",
+    "Config",
+    "ConfigNotFound",
+    "ConfigProblem",
+    "ConfigRefused",
+    "FolderRoute",
+    "MultipartRoute",
+    "Route",
+    "cell_spec",
+    "check_config",
+    "default_state_dir",
+    "load_base",
+    "load_config",
+    "locate_config",
+    "redirected",
+]

@@ -170,16 +170,17 @@ def unbind(db: Database, lease: Lease, work: WorkRef, now: int) -> bool:
     return undone
 
 
-def drop_plans(db: Database, cell_id: int) -> None:
-    """Forget the planned files of a cell that no other cell shares."""
+def drop_plans(db: Database, cell_id: int, keep: Collection[int] = ()) -> None:
+    """Take the cell off its files but those in ``keep``; what is not stored, and no other open cell's, may go."""
+    others = f"cell_id = ? AND artifact_id NOT IN ({marks(keep)})"
     db.execute(
-        """UPDATE artifacts SET status = 'discard' WHERE status = 'planned' AND id IN
-           (SELECT artifact_id FROM cell_artifacts WHERE cell_id = ?) AND NOT EXISTS
-           (SELECT 1 FROM cell_artifacts JOIN cells ON cells.id = cell_id
-            WHERE artifact_id = artifacts.id AND cell_id <> ? AND cells.ended_at IS NULL)""",
-        (cell_id, cell_id),
+        f"""UPDATE artifacts SET status = 'discard' WHERE status = 'planned' AND id IN
+            (SELECT artifact_id FROM cell_artifacts WHERE {others}) AND NOT EXISTS
+            (SELECT 1 FROM cell_artifacts JOIN cells ON cells.id = cell_id
+             WHERE artifact_id = artifacts.id AND cell_id <> ? AND cells.ended_at IS NULL)""",
+        (cell_id, *keep, cell_id),
     )
-    db.execute("DELETE FROM cell_artifacts WHERE cell_id = ?", (cell_id,))
+    db.execute(f"DELETE FROM cell_artifacts WHERE {others}", (cell_id, *keep))
 
 
 class CellFailure(msgspec.Struct, frozen=True):

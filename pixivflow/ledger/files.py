@@ -6,7 +6,7 @@ from typing import Literal
 import msgspec
 from sqlite_utils import Database
 
-from pixivflow.ledger.cells import PROGRESS
+from pixivflow.ledger.cells import PROGRESS, drop_plans
 from pixivflow.ledger.leases import Lease, fenced_update
 from protocol.payloads import WorkFacts
 from protocol.states import CellStatus
@@ -54,14 +54,19 @@ def plan_artifacts(
     root: Root,
     owner: str,
     now: int,
+    report: str | None = None,
 ) -> tuple[Artifact, ...] | None:
     """Insert a row for each file, or find the one that exists; None for a stale lease.
 
-    Raises `PathTaken` when a path belongs to another work, revision, page or variant.
+    A file of another revision of the same page keeps its name, and the new one gets its revision added. Plans of
+    an earlier run that the new plan has no use for are dropped. Raises `PathTaken` when a path belongs to another
+    work, page or variant.
     """
-    if not fenced_update(db, lease, now, "progress_at = max(progress_at, ?)", (now,)):
+    assignments = "progress_at = max(progress_at, ?), report = coalesce(?, report)"
+    if not fenced_update(db, lease, now, assignments, (now, report)):
         return None
     artifacts = tuple(_planned(db, str(work), revision, file, root, owner, now) for file in files)
+    drop_plans(db, lease.id, keep=[artifact.id for artifact in artifacts])
     for artifact in artifacts:
         db.execute(
             "INSERT INTO cell_artifacts (cell_id, artifact_id) VALUES (?, ?) ON CONFLICT DO NOTHING",
@@ -73,6 +78,26 @@ def plan_artifacts(
 def _planned(
     db: Database, work: str, revision: str, file: NewArtifact, root: Root, owner: str, now: int
 ) -> Artifact:
+    renamed = msgspec.structs.replace(file, path=_with_revision(file.path, revision))
+    artifact, holder = _insert_or_find(db, work, revision, file, root, owner, now)
+    if holder[0] == work and holder[1] != revision:
+        artifact, holder = _insert_or_find(db, work, revision, renamed, root, owner, now)
+    if (artifact.page, artifact.variant) == (file.page, file.variant) and holder == (work, revision, owner):
+        return artifact
+    raise PathTaken(
+        f"{file.path} belongs to {holder[0]} page {artifact.page} ({artifact.variant}); "
+        "give the path template more fields, such as {id} and {page}"
+    )
+
+
+def _with_revision(path: str, revision: str) -> str:
+    stem, dot, extension = path.rpartition(".")
+    return f"{stem}_r{revision.replace('/', '')}{dot}{extension}"
+
+
+def _insert_or_find(
+    db: Database, work: str, revision: str, file: NewArtifact, root: Root, owner: str, now: int
+) -> tuple[Artifact, tuple[str, str, str]]:
     db.execute(
         """INSERT INTO artifacts (owner, work, revision, variant, page, root, path, created_at)
            VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (root, path) WHERE status <> 'discard' DO NOTHING""",
@@ -82,13 +107,7 @@ def _planned(
         f"SELECT work, revision, owner, {_COLUMNS} FROM artifacts WHERE root = ? AND path = ? AND status <> 'discard'",
         (root, file.path),
     ).fetchone()
-    artifact = Artifact(*row[3:])
-    if row[:3] != (work, revision, owner) or (artifact.page, artifact.variant) != (file.page, file.variant):
-        raise PathTaken(
-            f"{file.path} belongs to {row[0]} page {artifact.page} ({artifact.variant}, revision {row[1]}); "
-            "give the path template more fields, such as {id} and {page}"
-        )
-    return artifact
+    return Artifact(*row[3:]), (row[0], row[1], row[2])
 
 
 def record_artifact(

@@ -256,3 +256,11 @@ def expired_rows(db: Database, now: int, limit: int = 100) -> tuple[int, ...]:
         "SELECT id FROM outbox WHERE state = 'pending' AND expires_at <= ? ORDER BY id LIMIT ?", (now, limit)
     ).fetchall()
     return tuple(row[0] for row in rows)
+
+
+def next_due(db: Database, route: str) -> int | None:
+    """When (ms UTC) the route's next pending row is due; None when there is none."""
+    row = db.execute(
+        "SELECT min(due_at) FROM outbox WHERE route = ? AND state = 'pending'", (route,)
+    ).fetchone()
+    return None if row is None else row[0]

@@ -125,8 +125,9 @@ def _rows(db: Database, sql: str, values: Sequence[object], make: Callable[..., 
 
 
 def _cell_view(*row: Any) -> CellView:
-    *columns, report = row
-    return CellView(*columns, report=None if report is None else msgspec.Raw(report.encode()))
+    report = row[-1]
+    columns: list[Any] = [*row[:-1], None if report is None else msgspec.Raw(report.encode())]
+    return CellView(*columns)
 
 
 def list_slots(db: Database, limit: int = 50, schedule: str | None = None) -> tuple[SlotView, ...]:

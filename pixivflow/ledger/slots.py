@@ -245,3 +245,11 @@ def refresh_slot(db: Database, slot_id: str | None, now: int) -> SlotStatus | No
     if changed and ended:
         record_event(db, now, "slot_ended", f"slot:{slot_id}", f"{status} ({business})")
     return status
+
+
+def slots_waiting(db: Database) -> bool:
+    """Whether a slot waits to be admitted."""
+    return (
+        db.execute("SELECT 1 FROM slots WHERE admitted_at IS NULL AND ended_at IS NULL LIMIT 1").fetchone()
+        is not None
+    )

@@ -1,6 +1,6 @@
 """What is ended from outside: rows whose holders died, cells past their time, rows past their expiry."""
 
-from collections.abc import Mapping, Collection
+from collections.abc import Collection, Mapping
 
 import msgspec
 from sqlite_utils import Database

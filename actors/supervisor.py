@@ -1,0 +1,53 @@
+"""Restarts what fails, with a growing delay, and gives up when it fails too often."""
+
+from collections.abc import Awaitable, Callable
+
+import msgspec
+import structlog
+import trio
+
+log = structlog.get_logger(__name__)
+
+
+class RestartPolicy(msgspec.Struct, frozen=True):
+    """At most ``intensity`` restarts in ``period_s``; the delay doubles from ``first_delay_s`` to ``max_delay_s``."""
+
+    intensity: int = 5
+    period_s: float = 60.0
+    first_delay_s: float = 0.5
+    max_delay_s: float = 10.0
+
+
+class RestartBudgetSpent(Exception):
+    """An actor failed too often: the daemon ends, and its service manager starts it afresh."""
+
+
+def next_delay(restarts: tuple[float, ...], now: float, policy: RestartPolicy) -> float | None:
+    """Return how long to wait before the restart, or None to give up."""
+    recent = sum(1 for at in restarts if now - at < policy.period_s)
+    if recent >= policy.intensity:
+        return None
+    return min(policy.max_delay_s, policy.first_delay_s * 2.0**recent)
+
+
+async def supervise(
+    name: str, run: Callable[[], Awaitable[None]], policy: RestartPolicy | None = None
+) -> None:
+    """Run ``run`` until it returns; restart it when it raises. Raises `RestartBudgetSpent`."""
+    policy = policy or RestartPolicy()
+    restarts: tuple[float, ...] = ()
+    while True:
+        try:
+            await run()
+        except Exception as error:
+            now = trio.current_time()
+            delay = next_delay(restarts, now, policy)
+            if delay is None:
+                raise RestartBudgetSpent(
+                    f"{name} failed {len(restarts) + 1} times in {policy.period_s:.0f} s"
+                ) from error
+            restarts = (*(at for at in restarts if now - at < policy.period_s), now)
+            log.exception("actor_failed", actor=name, restart_in_s=delay)
+            await trio.sleep(delay)
+        else:
+            return

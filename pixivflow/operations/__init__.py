@@ -1,0 +1,1 @@
+"""What people and programs order and ask, on a ledger: used by the control socket and by the command line alike."""
