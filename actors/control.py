@@ -67,9 +67,8 @@ async def serve_control(
     has mode 0600, or 0660 and the given group, and is removed at the end. A method that has returned gets its answer
     delivered even when the server is cancelled meanwhile. Raises `ControlSocketUnusable`.
     """
-    bound = await trio.to_thread.run_sync(_bind, path, group)
+    bound, made = await trio.to_thread.run_sync(_bind, path, group)
     with bound:
-        made = path.stat()
         try:
             bound.listen(BACKLOG)
             listener = trio.SocketListener(trio.socket.from_stdlib_socket(bound))
@@ -79,8 +78,8 @@ async def serve_control(
             _remove(path, made)
 
 
-def _bind(path: Path, group: str | None) -> socket.socket:
-    """Return a bound socket that does not listen yet, so that nobody gets in before its mode is right."""
+def _bind(path: Path, group: str | None) -> tuple[socket.socket, os.stat_result]:
+    """Return a bound socket and its file's facts; it does not listen before the file's mode is right."""
     try:
         check_path(path)
         gid = -1 if group is None else grp.getgrnam(group).gr_gid
@@ -96,6 +95,7 @@ def _bind(path: Path, group: str | None) -> socket.socket:
         bound.bind(os.fspath(path))
         path.chmod(0o600 if group is None else 0o660)
         os.chown(path, -1, gid)
+        made = path.lstat()
     except OSError as error:
         bound.close()
         raise ControlSocketUnusable(
@@ -104,7 +104,7 @@ def _bind(path: Path, group: str | None) -> socket.socket:
             if group is not None
             else f"{path}: the control socket cannot be made: {error.strerror}; the daemon needs to own the folder"
         ) from error
-    return bound
+    return bound, made
 
 
 def _remove_stale(path: Path) -> None:

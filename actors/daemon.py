@@ -15,7 +15,7 @@ from actors.coordinator import run_coordinator
 from actors.doors import DaemonDoor, refusing
 from actors.heartbeat import run_heartbeat
 from actors.outbox import run_outbox
-from actors.parts import Parts, open_parts, socket_path
+from actors.parts import Parts, open_parts
 from actors.scheduler import Scheduler
 from actors.supervisor import supervise
 from pixivflow.clock import Wall
@@ -62,7 +62,7 @@ async def _serve(parts: Parts, notifier: Notifier, signals: AsyncIterator[int]) 
     async with trio.open_nursery() as services:
         services.start_soon(_listen, signals, stop)
         services.start_soon(supervise, "heartbeat", lambda: run_heartbeat(core))
-        path = socket_path(config.storage.state_dir)
+        path = config.storage.control_socket
         await services.start(
             lambda *, task_status: serve_control(
                 path, methods, group=config.control.group, task_status=task_status

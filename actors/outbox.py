@@ -38,6 +38,8 @@ log = structlog.get_logger(__name__)
 SETTLE_S: Final = 5.0
 PROBE_PAUSED_MS: Final = 3_600_000
 NOT_READY_S: Final = 30.0
+NOT_THE_RECEIVER: Final = frozenset({"artifact_unreadable", "configuration", "disk_full"})
+"""Failures on our side, which say nothing about the way to the receiver."""
 
 
 class OpenSender(Protocol):
@@ -207,7 +209,7 @@ class Lane:
     async def _note_health(self, verdict: Verdict, breaker: Breaker, *, paused: bool) -> None:
         """Keep what the answer says about the route as a whole."""
         now, route = self._core.now(), self._terms.route
-        after = breaker.probing(now).failed(now) if verdict.feeds_breaker else breaker.succeeded()
+        after = _breaker_after(breaker, verdict, now)
         await self._core.ledger.write(save_route, route, breaker=after.encode().decode(), last_sent_at=now)
         if verdict.pauses_route:
             log.warning("route_paused", route=route, detail=verdict.detail)
@@ -216,6 +218,12 @@ class Lane:
             await self._core.ledger.write(resume_route, route, now)
         if breaker.is_open and not after.is_open:
             log.info("route_recovered", route=route, rows=await self._core.ledger.write(make_due, route, now))
+
+
+def _breaker_after(breaker: Breaker, verdict: Verdict, now: int) -> Breaker:
+    if verdict.feeds_breaker:
+        return breaker.probing(now).failed(now)
+    return breaker if verdict.error_class in NOT_THE_RECEIVER else breaker.succeeded()
 
 
 def _unsendable(reason: Reason, detail: str) -> Settled:

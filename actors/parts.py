@@ -21,7 +21,7 @@ from actors.fetching import Fetcher
 from actors.handlers import HandlerPool
 from actors.sweeper import Sweeper
 from pixivflow.clock import Wall
-from pixivflow.config.model import Config
+from pixivflow.config.model import BaseConfig, Config
 from pixivflow.download.store import Store
 from pixivflow.ledger.engine import Ledger, open_ledger
 from pixivflow.ledger.held import HeldLeases
@@ -36,19 +36,9 @@ from pixivflow.pixiv.images import open_image_host
 log = structlog.get_logger(__name__)
 
 
-def ledger_path(state_dir: Path) -> Path:
-    """Where the ledger lies."""
-    return state_dir / "ledger.sqlite3"
-
-
-def lock_path(state_dir: Path) -> Path:
-    """The lock that its one owner holds."""
+def lock_file(state_dir: Path) -> Path:
+    """The lock that the ledger's one owner holds."""
     return state_dir / "ledger.lock"
-
-
-def socket_path(state_dir: Path) -> Path:
-    """Where the daemon answers."""
-    return state_dir / "control.sock"
 
 
 def token_folder(state_dir: Path) -> Path:
@@ -79,12 +69,12 @@ class Parts:
 
 
 @asynccontextmanager
-async def open_state(config: Config, wall: Wall) -> AsyncGenerator[Ledger]:
+async def open_state(config: Config | BaseConfig, wall: Wall) -> AsyncGenerator[Ledger]:
     """Hold the ledger's lock and open it. Raises `LedgerLocked`, `LedgerRefused` and their kin."""
     state_dir = config.storage.state_dir
     await trio.to_thread.run_sync(lambda: state_dir.mkdir(mode=0o700, parents=True, exist_ok=True))
-    with ledger_lock(lock_path(state_dir)):
-        async with open_ledger(ledger_path(state_dir), MIGRATIONS, now_ms=wall.now_ms) as ledger:
+    with ledger_lock(lock_file(state_dir)):
+        async with open_ledger(config.storage.ledger_file, MIGRATIONS, now_ms=wall.now_ms) as ledger:
             yield ledger
 
 

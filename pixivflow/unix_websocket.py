@@ -80,58 +80,69 @@ async def connect(path: Path) -> AsyncGenerator[WebSocketConnection]:
     when it is declined, `SocketPathTooLong`.
     """
     check_path(path)
-    stream = UnixStream(await trio.open_unix_socket(path))
-    try:
-        async with trio.open_nursery() as nursery, stream:
-            with trio.fail_after(HANDSHAKE_S):
-                connection = await wrap_client_stream(
-                    nursery, stream, "localhost", "/", max_message_size=MAX_MESSAGE_BYTES
-                )
-            try:
+    async with UnixStream(await trio.open_unix_socket(path)) as stream:
+        try:
+            async with trio.open_nursery() as nursery:
+                with trio.fail_after(HANDSHAKE_S):
+                    connection = await wrap_client_stream(
+                        nursery,
+                        stream,  # type: ignore[arg-type]  # takes any stream, as its own text says
+                        "localhost",
+                        "/",
+                        max_message_size=MAX_MESSAGE_BYTES,
+                    )
                 yield connection
-            finally:
-                await _close(connection)
+                with trio.move_on_after(CLOSE_S):
+                    await connection.aclose()
                 nursery.cancel_scope.cancel()
-    except BaseExceptionGroup as group:
-        raise _only(group) from None
+        except BaseExceptionGroup as group:
+            raise _only(group) from None
 
 
-async def serve(
-    listener: trio.SocketListener,
-    handler: Handler,
-    *,
-    task_status: trio.TaskStatus[list[trio.SocketListener]] = trio.TASK_STATUS_IGNORED,
-) -> None:
+async def serve(listener: trio.SocketListener, handler: Handler) -> None:
     """Run ``handler`` for every client until cancelled; no client can end the server.
 
     The connection is closed when the handler returns. `ConnectionClosed` may leave it; any other error is logged.
     Cancelled, it closes its connections politely, each within `CLOSE_S`. Closes the listener.
     """
-    await trio.serve_listeners(partial(_serve_client, handler), [listener], task_status=task_status)
+    await trio.serve_listeners(partial(_serve_client, handler), [listener])
 
 
 async def _serve_client(handler: Handler, stream: trio.SocketStream) -> None:
     try:
         async with trio.open_nursery() as nursery:
-            with trio.fail_after(HANDSHAKE_S):
-                request = await wrap_server_stream(
-                    nursery, UnixStream(stream), max_message_size=MAX_MESSAGE_BYTES
-                )
-                connection = await request.accept()
-            try:
-                await handler(connection)
-            finally:
-                await _close(connection)
-                nursery.cancel_scope.cancel()
+            scope = trio.CancelScope()
+            nursery.start_soon(_cancel_in_turn, scope)
+            with trio.CancelScope(shield=True):
+                await _converse(handler, UnixStream(stream), scope)
+            nursery.cancel_scope.cancel()
     except* (ConnectionClosed, HandshakeError, trio.TooSlowError, trio.BrokenResourceError) as gone:
         log.debug("websocket client gone", why=[repr(error) for error in gone.exceptions])
     except* Exception:
         log.exception("websocket client dropped after an error")
 
 
-async def _close(connection: WebSocketConnection) -> None:
-    with trio.move_on_after(CLOSE_S, shield=True):
-        await connection.aclose()
+async def _cancel_in_turn(scope: trio.CancelScope) -> None:
+    """Hand a cancellation on into a shield."""
+    try:
+        await trio.sleep_forever()
+    finally:
+        scope.cancel()
+
+
+async def _converse(handler: Handler, stream: UnixStream, scope: trio.CancelScope) -> None:
+    """Shake hands and run the handler within ``scope``; what reads lives longer, so that the close is heard."""
+    async with trio.open_nursery() as nursery:
+        with scope:
+            with trio.fail_after(HANDSHAKE_S):
+                request = await wrap_server_stream(nursery, stream, max_message_size=MAX_MESSAGE_BYTES)
+                connection = await request.accept()
+            try:
+                await handler(connection)
+            finally:
+                with trio.move_on_after(CLOSE_S, shield=True):
+                    await connection.aclose()
+        nursery.cancel_scope.cancel()
 
 
 def _only(group: BaseExceptionGroup[BaseException]) -> BaseException:

@@ -59,16 +59,17 @@ async def call(socket_path: Path, method: str, params: Mapping[str, Any], *, dea
 def _reason(path: Path, error: Exception) -> str:
     match error:
         case FileNotFoundError():
-            return f"no daemon is running: there is no socket {path}"
+            reason = f"no daemon is running: there is no socket {path}"
         case ConnectionRefusedError():
-            return f"no daemon is running: nobody listens on {path}"
+            reason = f"no daemon is running: nobody listens on {path}"
         case PermissionError():
-            return f"no access to {path}: become the daemon's user, root or a member of control.group"
+            reason = f"no access to {path}: become the daemon's user, root or a member of control.group"
         case trio.TooSlowError():
-            return f"the daemon behind {path} does not answer in time"
+            reason = f"the daemon behind {path} does not answer in time"
         case ConnectionClosed():
-            return f"the daemon behind {path} closed the connection without an answer"
-        case SocketPathTooLong() | UnreadableAnswer():
-            return str(error) if isinstance(error, SocketPathTooLong) else f"{path}: {error}"
+            reason = f"the daemon behind {path} closed the connection without an answer"
+        case SocketPathTooLong():
+            reason = str(error)
         case _:
-            return f"the daemon behind {path} cannot be asked: {error}"
+            reason = f"the daemon behind {path} cannot be asked: {error}"
+    return reason

@@ -20,10 +20,11 @@ from pixivflow.config.sample import write_example
 from pixivflow.config.show import as_toml, shown_config, shown_paths
 from pixivflow.delivery import templates
 from pixivflow.download import names
+from pixivflow.timetable.cron import parse_cron
 
 EX_CONFIG = 65
-CHECKS = Checks(path=names.check_template, field=templates.check_template)
-"""What download and delivery say to their templates."""
+CHECKS = Checks(path=names.check_template, field=templates.check_template, cron=parse_cron)
+"""What download, delivery and timetable say to their texts."""
 
 
 def config_path(ctx: click.Context) -> Path:

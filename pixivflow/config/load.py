@@ -13,13 +13,18 @@ from pixivflow.config.problems import ConfigProblem, ConfigRefused, Keys, Report
 from pixivflow.config.secrecy import literal_secrets, secret_fields
 
 
+Check = Callable[[str], object]
+
+
 class Checks(msgspec.Struct, frozen=True):
     """What other parts know about texts that are theirs; each raises ValueError for a bad one."""
 
-    path: Callable[[str], None] | None = None
+    path: Check | None = None
     """Of a path template."""
-    field: Callable[[str], None] | None = None
+    field: Check | None = None
     """Of the template of a form field."""
+    cron: Check | None = None
+    """Of the cron expression of a schedule that says nothing impossible by itself."""
 
 
 NO_CHECKS = Checks()
@@ -81,13 +86,15 @@ def _ask_others(config: Config, checks: Checks, report: Report) -> None:
             _ask(checks.path, target.path, ("targets", index, "path"), report)
         for name, text in target.fields.items():
             _ask(checks.field, text, ("targets", index, "fields", name), report)
+    for index, schedule in enumerate(config.schedules):
+        _ask(checks.cron, schedule.cron, ("schedules", index, "cron"), report)
     for route_name, route in config.routes.items():
         for name, text in getattr(route, "fields", {}).items():
             _ask(checks.field, text, ("routes", route_name, "fields", name), report)
 
 
-def _ask(check: Callable[[str], None] | None, text: str, at: Keys, report: Report) -> None:
-    if check is None:
+def _ask(check: Check | None, text: str, at: Keys, report: Report) -> None:
+    if check is None or not text or report.mentions(at):
         return
     try:
         check(text)

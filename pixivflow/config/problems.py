@@ -72,6 +72,10 @@ class Report:
         message = f"the environment variable {variable} is not set"
         self._add(at, message, "error" if self._strict_variables else "warning", None)
 
+    def mentions(self, at: Keys) -> bool:
+        """Whether something was said about this very value."""
+        return any(problem.key_path == self._path(at) for problem in self._problems)
+
     def line(self, at: Keys) -> int | None:
         """Return the line of the value at ``at``, or of the nearest table around it that was found."""
         for length in range(len(at), 0, -1):

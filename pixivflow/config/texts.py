@@ -105,10 +105,12 @@ def check_language(text: str) -> None:
 
 def check_cron(text: str) -> None:
     """Refuse what is no cron expression of 5 or 6 fields, or never comes due (such as 30 February)."""
-    if len(text.split()) not in (5, 6):
+    fields = text.split()
+    if len(fields) not in (5, 6):
         raise ValueError(f"expected {CRON_EXPECTED}")
+    weekday_counts = not fields[4].startswith(("*", "?"))  # then a day that never comes does no harm
     try:
-        croniter.expand(text, strict=True)
+        croniter.expand(text, strict=not weekday_counts)
     except (CroniterError, ValueError, KeyError) as error:
         reason = re.sub(r"^\[.*?\] (is not acceptable[.,]? ?)?", "", str(error)) or "not acceptable"
         raise ValueError(f"expected {CRON_EXPECTED} ({reason})") from None

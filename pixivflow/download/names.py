@@ -63,8 +63,9 @@ def file_path(template: str, facts: WorkFacts, page: int, extension: str, mode: 
             room += len(AUTO_PAGE)
     names = _Values(facts, page, mode)
     folders = [names.component(pieces, NAME_BYTES) for pieces in components[:-1]]
-    kept = [name for name in (*folders, names.component(components[-1], room)) if name]
-    return PurePosixPath(*kept[:-1], _guarded(f"{kept[-1]}.{extension}", mode))
+    # A folder's name may be too long for a file: an empty last part falls back to the id.
+    stem = names.component(components[-1], room) or str(facts.work.id)
+    return PurePosixPath(*filter(None, folders), f"{stem}.{extension}")
 
 
 class _Values:
@@ -95,11 +96,12 @@ class _Values:
             longest = max(sorted(texts), key=lambda name: byte_length(texts[name]))
             cut = max(1, excess // shares)
             texts[longest] = shorten(texts[longest], byte_length(texts[longest]) - cut)
-        return _guarded(self._assembled(pieces, texts, self._numbers), self._mode)
+        return self._assembled(pieces, texts, self._numbers)
 
     def _assembled(self, pieces: Component, texts: Mapping[str, str], numbers: Mapping[str, int]) -> str:
         parts = (self._value(piece, texts, numbers) for piece in pieces)
-        return trim(unicodedata.normalize("NFC", "".join(parts)))
+        component = trim(unicodedata.normalize("NFC", "".join(parts)))
+        return f"_{component}" if self._mode == "portable" and is_reserved(component) else component
 
     def _value(self, piece: Piece, texts: Mapping[str, str], numbers: Mapping[str, int]) -> str:
         if not piece.field:
@@ -110,10 +112,6 @@ class _Values:
             written = self._created.strftime(piece.spec or "%Y-%m-%d") if self._created else ""
             return clean_value(written, self._mode)
         return texts[piece.field] if piece.field in texts else self._words[piece.field]
-
-
-def _guarded(component: str, mode: NameMode) -> str:
-    return f"_{component}" if mode == "portable" and is_reserved(component) else component
 
 
 def _numbers(facts: WorkFacts, page: int) -> dict[str, int]:

@@ -37,6 +37,18 @@ def connect_writer(path: Path) -> sqlite3.Connection:
     )
 
 
+def connect_reader(path: Path) -> sqlite3.Connection:
+    """Open the file read-only."""
+    uri = f"{path.absolute().as_uri()}?mode=ro"
+    return sqlite3.connect(
+        uri,
+        uri=True,
+        isolation_level=None,
+        timeout=BUSY_TIMEOUT_MS / 1000,
+        cached_statements=_STATEMENTS_KEPT,
+    )
+
+
 class Writer:
     """The connection that writes. All methods but `interrupt` belong to one thread."""
 
@@ -122,27 +134,17 @@ class Reader:
         self._db: GuardedDatabase | None = None
 
     def open(self) -> None:
-        """Open a ledger that a `Writer` has open already."""
-        uri = f"{self._path.absolute().as_uri()}?mode=ro"
-        connection = sqlite3.connect(
-            uri,
-            uri=True,
-            isolation_level=None,
-            timeout=BUSY_TIMEOUT_MS / 1000,
-            cached_statements=_STATEMENTS_KEPT,
-        )
+        """Open a ledger that a `Writer` has open already. Raises `LedgerRefused`."""
         try:
-            self._db = _prepared(connection, _READER_PRAGMAS, ())
-        except BaseException:
-            connection.close()
-            raise
+            self._db = self._opened()
+        except sqlite3.Error as error:
+            raise refusal(self._path, error) from error
 
     def run(self, calls: Sequence[Call]) -> list[Outcome[Any]]:
         """Answer each call on a snapshot of its own."""
         if self._db is None:
-            self.open()
+            raise RuntimeError("the reader is not open")
         db = self._db
-        assert db is not None  # noqa: S101 - `open` has just set it
         return [_translated_read(read_alone(db, call), self._path) for call in calls]
 
     def interrupt(self) -> None:
@@ -154,6 +156,14 @@ class Reader:
         if self._db is not None:
             self._db.conn.close()
             self._db = None
+
+    def _opened(self) -> GuardedDatabase:
+        connection = connect_reader(self._path)
+        try:
+            return _prepared(connection, _READER_PRAGMAS, ())
+        except BaseException:
+            connection.close()
+            raise
 
 
 def _use_wal(path: Path, connection: sqlite3.Connection) -> None:

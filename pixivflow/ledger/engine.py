@@ -122,7 +122,11 @@ class InlineLedger(Ledger):
     def open(self) -> None:
         """Check, migrate and open; called by `connect_inline`."""
         self._writer.open()
-        self._reader.open()
+        try:
+            self._reader.open()
+        except BaseException:
+            self._writer.close()
+            raise
 
     def statistics(self) -> LedgerStatistics:
         """Tell what was done so far."""
@@ -161,7 +165,8 @@ async def open_ledger(
     """Open the ledger for the block: checked, migrated, with its threads.
 
     The caller holds the ledger's lock. However the block ends, queued writes are run, the log is checkpointed,
-    the reader is closed and then the writer. At most ``largest_batch`` writes share a commit. Raises `LedgerRefused` or `LedgerDamaged` when it cannot be opened.
+    the reader is closed and then the writer. At most ``largest_batch`` writes share a commit.
+    Raises `LedgerRefused` or `LedgerDamaged` when it cannot be opened.
     """
     writer = Writer(path, migrations, connect)
     async with (

@@ -109,6 +109,13 @@ def test_check_knows_the_templates_of_files_and_fields():
     assert "routes.r.fields.a:" in result.stderr
 
 
+def test_check_knows_what_the_timetable_refuses():
+    _write(TARGET + '[[schedules]]\nid = "s"\ncron = "5-5 8 * * *"\ntargets = ["t"]\n')
+    result = _run("check")
+    assert result.exit_code == 65
+    assert "schedules.s.cron:" in result.stderr
+
+
 def test_check_uses_the_file_that_was_named(tmp_path):
     _write("nonsense")
     other = tmp_path / "other.toml"

@@ -245,20 +245,40 @@ def test_other_parts_can_check_their_templates(write):
         if "bad" in text:
             raise ValueError(f"no: {text}")
 
+    def refuse_all(text: str) -> None:
+        raise ValueError(text)
+
     text = (
         '[storage]\npath = "bad{id}"\n'
         + TARGET
         + 'path = "worse-bad{id}"\nroutes = ["m"]\nfields = { a = "{{bad}}" }\n'
         + '[routes.m]\ntype = "multipart"\nurl = "http://h"\nfields = { b = "{{bad}}" }\n'
+        + '[[schedules]]\nid = "s"\ncron = "0 8 * * *"\ntargets = ["t"]\n'
     )
     with pytest.raises(ConfigRefused) as caught:
-        load_config(write(text), ENV, checks=Checks(path=refuse, field=refuse))
+        load_config(write(text), ENV, checks=Checks(path=refuse, field=refuse, cron=refuse_all))
     assert [problem.key_path for problem in caught.value.problems] == [
         "storage.path",
         "targets.t.path",
         "targets.t.fields.a",
         "routes.m.fields.b",
+        "schedules.s.cron",
     ]
+
+
+def test_other_parts_are_not_asked_about_what_is_refused_already(write):
+    def refuse(text: str) -> None:
+        raise AssertionError(text)
+
+    text = '[storage]\npath = "${NOT_SET}/{id}"\n' + TARGET + '[[schedules]]\nid = "s"\ntargets = ["t"]\n'
+    with pytest.raises(ConfigRefused) as caught:
+        load_config(write(text), ENV, checks=Checks(path=refuse, cron=refuse))
+    assert [problem.key_path for problem in caught.value.problems] == ["storage.path", "schedules.s.cron"]
+
+
+def test_a_day_that_never_comes_is_no_fault_beside_a_weekday(write):
+    text = TARGET + '[[schedules]]\nid = "s"\ncron = "0 0 30 2 mon"\ntargets = ["t"]\n'
+    assert load_config(write(text), ENV).schedule("s").cron == "0 0 30 2 mon"
 
 
 def test_the_base_needs_no_secret_and_does_not_look_at_the_rest(write, tmp_path):

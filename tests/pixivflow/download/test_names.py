@@ -188,6 +188,16 @@ def test_blank_values_leave_no_empty_folder(blank):
     assert name("{title} /{author_name}/{id}", title=blank) == "雲野/101.jpg"
 
 
+def test_an_empty_file_name_falls_back_to_the_id():
+    assert name("{id}-{author_name}/{title}", title="", author_name="n" * 300).endswith("n/101.jpg")
+
+
+def test_a_long_reserved_name_still_fits():
+    folder = name("{title}/{id}", title="CON." + "a" * 300).partition("/")[0]
+    assert folder.startswith("_CON.aaa")
+    assert len(folder) == 255
+
+
 def test_reserved_names_of_files_are_guarded():
     assert name("COM{id}", work=WorkRef(WorkKind.ILLUSTRATION, 1)) == "_COM1.jpg"
 
@@ -227,7 +237,9 @@ NASTY = st.text(
     ),
     max_size=300,
 )
-WORDS = st.sampled_from(["CON", "..", ".", "nul", "a" * 300, "あ" * 200, "é" * 200])
+WORDS = st.sampled_from(
+    ["CON", "..", ".", "nul", "a" * 300, "あ" * 200, "é" * 200, "", "", "CON." + "a" * 300]
+)
 TEXT = NASTY | WORDS
 
 

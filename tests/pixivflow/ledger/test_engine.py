@@ -9,6 +9,7 @@ from contextlib import closing, contextmanager, suppress
 
 import pytest
 import trio
+from outcome import Value
 from sqlite_utils.db import NoTable
 from trio.testing import MockClock
 
@@ -527,6 +528,7 @@ async def test_a_thousand_random_cancels_lose_no_write_and_invent_none(path):
         for _ in range(dice.randrange(6)):
             await trio.lowlevel.checkpoint()
         scope.cancel()
+        await trio.lowlevel.checkpoint()
 
     async with opened(path) as ledger, trio.open_nursery() as nursery:
         for note in range(1000):
@@ -685,6 +687,51 @@ def test_a_batch_without_engine_raises_when_its_transaction_is_lost(tmp_path):
             commit_together(db, [lambda db: connection.close()])
 
 
+class CountedConnection(sqlite3.Connection):
+    """A real connection whose k-th statement finds a full disk."""
+
+    left = 0
+    ends_transaction = False
+
+    def execute(self, sql, *args):
+        self._count()
+        return super().execute(sql, *args)
+
+    def commit(self):
+        self._count()
+        super().commit()
+
+    def _count(self):
+        self.left -= 1
+        if self.left == 0:
+            if self.ends_transaction:
+                self.set_authorizer(None)
+                super().rollback()
+            raise full_error()
+
+
+@pytest.mark.parametrize("ends_transaction", [False, True])
+def test_a_full_disk_at_any_statement_never_confirms_what_is_not_stored(tmp_path, ends_transaction):
+    k, fired = 0, True
+    while fired:
+        k += 1
+        path = tmp_path / f"{k}.sqlite3"
+        with closing(sqlite3.connect(path, isolation_level=None, factory=CountedConnection)) as connection:
+            db = GuardedDatabase(connection)
+            first_tables(db)
+            db.learn_tables()
+            connection.ends_transaction, connection.left = ends_transaction, k
+            try:
+                answers = commit_together(db, [lambda db, note=note: add(db, note) for note in range(4)])
+                confirmed = tuple(answer.value for answer in answers if isinstance(answer, Value))
+            except BatchLost:
+                confirmed = ()
+            fired = connection.left <= 0
+            assert not connection.in_transaction
+        assert stored(path) == confirmed
+    assert k > 4 * 3
+
+
 def damage(path, offset, length):
     with path.open("r+b") as file:
         file.seek(offset)
@@ -722,6 +769,23 @@ async def test_a_log_without_its_ledger_is_refused(path):
         async with opened(path):
             pass
     assert path.with_name(path.name + "-wal").stat().st_size == 5000
+
+
+async def test_damage_beside_a_log_that_was_not_checkpointed_changes_neither(path, tmp_path):
+    await fill(path)
+    other = tmp_path / "crashed"
+    other.mkdir()
+    async with opened(path) as ledger:
+        await ledger.write(add, 100)
+        # Another process copies: reading the file in this one would drop SQLite's locks.
+        await trio.run_process(["cp", str(path), f"{path}-wal", str(other)])
+    assert (other / f"{path.name}-wal").stat().st_size > 0
+    damage(other / path.name, 4096, 8000)
+    before = [(other / name).read_bytes() for name in (path.name, path.name + "-wal")]
+    with pytest.raises(LedgerDamaged):
+        async with opened(other / path.name):
+            pass
+    assert [(other / name).read_bytes() for name in (path.name, path.name + "-wal")] == before
 
 
 async def test_a_newer_schema_is_refused_and_left_as_it_was(path):

@@ -39,7 +39,9 @@ class Asked:
 class Answer:
     """What to send back; ``cut`` ends the connection before the announced length, ``hang`` never answers."""
 
-    def __init__(self, status=200, body=b"", content_type="application/json", headers=(), cut=False, hang=False):
+    def __init__(
+        self, status=200, body=b"", content_type="application/json", headers=(), cut=False, hang=False
+    ):
         self.status = status
         self.body = body
         self.headers = [("Content-Type", content_type), *headers]
@@ -114,7 +116,10 @@ class ScriptedPixiv:
         return self.json({"has_error": True, "errors": errors, "error": "invalid_grant"}, 400)
 
     def _grant(self, asked: Asked) -> Answer:
-        if asked.form.get("grant_type") == "refresh_token" and asked.form["refresh_token"] != self.refresh_token:
+        if (
+            asked.form.get("grant_type") == "refresh_token"
+            and asked.form["refresh_token"] != self.refresh_token
+        ):
             return self.refused_grant()
         self._issued += 1
         if self.rotate:
@@ -171,8 +176,9 @@ async def loopback(pixiv: ScriptedPixiv) -> AsyncGenerator[ScriptedPixiv]:
                 return
 
     async with trio.open_nursery() as nursery:
-        listeners = await nursery.start(lambda task_status: trio.serve_tcp(
-            handler, 0, host="127.0.0.1", task_status=task_status))
+        listeners = await nursery.start(
+            lambda task_status: trio.serve_tcp(handler, 0, host="127.0.0.1", task_status=task_status)
+        )
         port = listeners[0].socket.getsockname()[1]
         pixiv.url = f"http://127.0.0.1:{port}"
         yield pixiv

@@ -1,3 +1,4 @@
+import hashlib
 import json
 
 import pytest
@@ -11,7 +12,13 @@ SETTINGS = PixivSettings()
 REFRESH = oauth.refresh_request("SECRET-refresh", SETTINGS, 0)
 CODE = oauth.code_request("SECRET-code", "SECRET-verifier", SETTINGS, 0)
 JSON = "application/json"
-USER = {"id": "90000001", "name": "someone", "mail_address": "SECRET@example.invalid", "is_premium": True, "x_restrict": 2}
+USER = {
+    "id": "90000001",
+    "name": "someone",
+    "mail_address": "SECRET@example.invalid",
+    "is_premium": True,
+    "x_restrict": 2,
+}
 GRANT = {"access_token": "SECRET-access", "expires_in": 3600, "refresh_token": "SECRET-new", "user": USER}
 
 
@@ -26,13 +33,13 @@ def refusal(status, value, request=REFRESH, retry_after_s=None):
 def test_time_and_hash_are_those_of_the_application():
     headers = app_headers(SETTINGS, 1_790_000_000_123)
     assert headers["X-Client-Time"] == "2026-09-21T14:13:20+00:00"
-    assert headers["X-Client-Hash"] == "7b8f3a0c"[:0] + headers["X-Client-Hash"]
-    assert len(headers["X-Client-Hash"]) == 32
+    assert headers["App-OS"] in headers["User-Agent"].lower()
+    assert headers["App-Version"] in headers["User-Agent"]
 
 
 def test_the_hash_is_md5_of_the_time_and_the_secret():
-    headers = app_headers(PixivSettings(hash_secret=""), 0)
-    assert headers["X-Client-Hash"] == "72f0b5d7e6f9dd9ee91b0f3bd4d10b1f"
+    expected = hashlib.md5(b"1970-01-01T00:00:00+00:00salt").hexdigest()
+    assert app_headers(PixivSettings(hash_secret="salt"), 0)["X-Client-Hash"] == expected
 
 
 def test_token_requests_go_to_the_oauth_host():
@@ -49,7 +56,12 @@ def test_a_code_is_exchanged_with_its_verifier_and_the_registered_address():
 def test_tokens_are_read_from_either_copy(answer):
     granted = oauth.read_answer(body(answer), REFRESH)
     assert (granted.access_token, granted.refresh_token) == ("SECRET-access", "SECRET-new")
-    assert (granted.user_id, granted.user_name, granted.is_premium, granted.x_restrict) == ("90000001", "someone", True, 2)
+    assert (granted.user_id, granted.user_name, granted.is_premium, granted.x_restrict) == (
+        "90000001",
+        "someone",
+        True,
+        2,
+    )
 
 
 def test_a_user_id_may_be_a_number_or_missing():
@@ -58,7 +70,9 @@ def test_a_user_id_may_be_a_number_or_missing():
 
 
 def test_an_answer_without_refresh_token_keeps_the_one_sent():
-    assert oauth.read_answer(body({**GRANT, "refresh_token": None}), REFRESH).refresh_token == "SECRET-refresh"
+    assert (
+        oauth.read_answer(body({**GRANT, "refresh_token": None}), REFRESH).refresh_token == "SECRET-refresh"
+    )
 
 
 @pytest.mark.parametrize(
@@ -85,7 +99,9 @@ def test_a_code_answer_without_refresh_token_can_not_be_used():
 
 
 def test_an_invalid_grant_is_a_refused_refresh_token():
-    error = refusal(400, {"error": "invalid_grant", "errors": {"system": {"message": "Invalid refresh token"}}})
+    error = refusal(
+        400, {"error": "invalid_grant", "errors": {"system": {"message": "Invalid refresh token"}}}
+    )
     assert type(error) is AuthFailed
     assert "refresh token" in str(error)
 
@@ -98,7 +114,12 @@ def test_an_invalid_grant_for_a_code_says_to_start_again():
 
 @pytest.mark.parametrize(
     ("status", "word"),
-    [(400, "invalid_client"), (400, "invalid_request"), (400, "unsupported_grant_type"), (403, "invalid_grant")],
+    [
+        (400, "invalid_client"),
+        (400, "invalid_request"),
+        (400, "unsupported_grant_type"),
+        (403, "invalid_grant"),
+    ],
 )
 def test_other_refusals_leave_the_credentials_valid(status, word):
     error = refusal(status, {"error": word})

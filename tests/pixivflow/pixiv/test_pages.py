@@ -16,9 +16,20 @@ def test_unknown_keys_are_ignored_and_all_but_the_id_may_be_missing():
 
 
 def test_nulls_count_as_not_said():
-    illust = read_illust(body({"id": 5, "title": None, "tags": [{"name": "a", "translated_name": None}, None],
-                               "user": None, "total_bookmarks": None, "meta_single_page": {"original_image_url": None},
-                               "meta_pages": None, "series": None}))
+    illust = read_illust(
+        body(
+            {
+                "id": 5,
+                "title": None,
+                "tags": [{"name": "a", "translated_name": None}, None],
+                "user": None,
+                "total_bookmarks": None,
+                "meta_single_page": {"original_image_url": None},
+                "meta_pages": None,
+                "series": None,
+            }
+        )
+    )
     assert (illust.title, illust.user.id, illust.total_bookmarks) == ("", None, None)
     assert [tag.name for tag in illust.tags] == ["a"]
 

@@ -3,10 +3,13 @@ import sys
 import textwrap
 
 import httpx
+import msgspec
 import pytest
 import trio
+import trio.testing
 
 from pixivflow.clock import SystemWall
+from pixivflow.pixiv import oauth
 from pixivflow.pixiv.credentials import StoredToken, TokenStore, fingerprint
 from pixivflow.pixiv.errors import (
     AuthFailed,
@@ -17,6 +20,7 @@ from pixivflow.pixiv.errors import (
     ServerFailed,
 )
 from pixivflow.pixiv.session import AccountSession, renewal_at
+from pixivflow.pixiv.settings import PixivSettings
 from pixivflow.pixiv.transport import open_http
 
 LIFE_MS = 3_600_000
@@ -139,6 +143,28 @@ async def test_a_cancelled_caller_does_not_break_the_others(session, pixiv):
     assert pixiv.refreshes == 1
 
 
+async def test_when_the_first_caller_is_cut_off_another_refreshes(session, pixiv):
+    pixiv.token_gate = trio.Event()
+    tokens = []
+
+    async def patient():
+        tokens.append(await session.access_token())
+
+    async with trio.open_nursery() as nursery:
+        with trio.CancelScope() as leader:
+            async with trio.open_nursery() as inner:
+                inner.start_soon(session.access_token)
+                await pixiv.arrived.wait()
+                for _ in range(3):
+                    nursery.start_soon(patient)
+                await trio.testing.wait_all_tasks_blocked()
+                leader.cancel()
+        pixiv.token_gate.set()
+    assert len(set(tokens)) == 1
+    assert len(tokens) == 3
+    assert pixiv.refreshes == 2
+
+
 async def test_a_rotated_token_is_not_lost_when_the_caller_is_cancelled(session, pixiv, store):
     pixiv.rotate = True
     pixiv.token_gate = trio.Event()
@@ -154,7 +180,9 @@ async def test_a_rotated_token_is_not_lost_when_the_caller_is_cancelled(session,
 async def test_the_answer_is_stored_with_its_owner_and_without_the_mail_address(session, store):
     await session.access_token()
     stored = store.load("main")
-    assert stored == StoredToken("refresh-0", 1_000_000, fingerprint("refresh-0"), "90000001", "collector-example", True, 2)
+    assert stored == StoredToken(
+        "refresh-0", 1_000_000, fingerprint("refresh-0"), "90000001", "collector-example", True, 2
+    )
     assert "invalid" not in store.path("main").read_text()
 
 
@@ -175,16 +203,17 @@ async def test_a_rotated_token_is_stored_and_used_next(session, pixiv, store, wa
     assert store.load("main").refresh_token == "refresh-2"
 
 
-async def test_a_restarted_session_goes_on_with_the_rotated_token(session, pixiv, settings, store, http, wall):
+async def test_a_restarted_session_goes_on_with_the_rotated_token(
+    session, pixiv, settings, store, http, wall
+):
     pixiv.rotate = True
     await session.access_token()
     again = AccountSession("main", "refresh-0", store, settings, http, wall)
     assert await again.access_token() == "access-2"
 
 
-async def test_a_token_that_can_not_be_saved_is_not_used(session, pixiv, store):
-    store.path("main").parent.write_text("in the way")
-    pixiv.rotate = True
+async def test_a_token_file_that_can_not_be_read_stops_before_any_request(session, pixiv, store):
+    store.path("main").mkdir(parents=True)
     with pytest.raises(CredentialsDamaged):
         await session.access_token()
     assert pixiv.refreshes == 0
@@ -226,7 +255,9 @@ async def test_a_login_made_later_is_picked_up(settings, store, http, wall):
     assert await session.access_token() == "access-1"
 
 
-async def test_a_refused_token_names_account_and_command_but_not_the_token(settings, store, http, wall, pixiv):
+async def test_a_refused_token_names_account_and_command_but_not_the_token(
+    settings, store, http, wall, pixiv
+):
     session = AccountSession("main", "SECRET-old", store, settings, http, wall)
     with pytest.raises(AuthFailed) as caught:
         await session.access_token()
@@ -236,7 +267,9 @@ async def test_a_refused_token_names_account_and_command_but_not_the_token(setti
     assert pixiv.refreshes == 1
 
 
-async def test_a_login_made_while_the_old_token_was_refused_saves_the_account(settings, store, http, wall, pixiv):
+async def test_a_login_made_while_the_old_token_was_refused_saves_the_account(
+    settings, store, http, wall, pixiv
+):
     store.save("main", StoredToken("stale", 5))
     session = AccountSession("main", None, store, settings, http, wall)
     pixiv.token_gate = trio.Event()
@@ -265,8 +298,6 @@ async def test_a_cut_answer_is_a_network_failure(session, pixiv):
 
 
 async def test_an_unreachable_token_endpoint_is_a_network_failure(settings, store, http, wall):
-    import msgspec
-
     nowhere = msgspec.structs.replace(settings, oauth_url="http://127.0.0.1:1")
     session = AccountSession("main", "refresh-0", store, nowhere, http, wall)
     with pytest.raises(NetworkFailed):
@@ -274,15 +305,11 @@ async def test_an_unreachable_token_endpoint_is_a_network_failure(settings, stor
 
 
 async def test_an_endless_answer_meets_the_total_deadline(store, wall, autojump_clock):
-    from pixivflow.pixiv.settings import PixivSettings
-
     class Silent(httpx.AsyncBaseTransport):
         async def handle_async_request(self, request):
             await trio.sleep_forever()
 
     async with open_http(None, 30.0, Silent()) as http:
-        from pixivflow.pixiv import oauth
-
         settings = PixivSettings()
         with pytest.raises(NetworkFailed, match="within 60 s"):
             await oauth.ask(oauth.refresh_request("r", settings, 0), http, settings, 0)
@@ -294,8 +321,10 @@ async def test_a_crash_right_after_the_save_leaves_the_new_token_on_disk(pixiv, 
         import trio
         from pathlib import Path
         from pixivflow.clock import SystemWall
-        from pixivflow.pixiv.credentials import TokenStore
+        from pixivflow.pixiv import oauth
+from pixivflow.pixiv.credentials import TokenStore
         from pixivflow.pixiv.session import AccountSession
+        from pixivflow.pixiv.settings import PixivSettings
         from pixivflow.pixiv.settings import PixivSettings
         from pixivflow.pixiv.transport import open_http
 

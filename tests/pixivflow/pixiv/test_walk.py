@@ -138,7 +138,10 @@ async def test_a_next_url_elsewhere_is_not_followed(foreign):
 
 def test_the_published_host_is_asked_through_the_configured_address():
     given_url = f"{API}/v1/search/illust?word=%E7%81%AF&offset=30"
-    assert checked_next(given_url, "http://127.0.0.1:9/") == "http://127.0.0.1:9/v1/search/illust?word=%E7%81%AF&offset=30"
+    assert (
+        checked_next(given_url, "http://127.0.0.1:9/")
+        == "http://127.0.0.1:9/v1/search/illust?word=%E7%81%AF&offset=30"
+    )
 
 
 async def test_a_search_past_offset_5000_ends_cleanly_and_says_so():
@@ -161,7 +164,9 @@ async def test_a_page_past_the_last_full_one_is_a_clean_end(refusal):
     assert not walk.truncated
 
 
-@pytest.mark.parametrize("refusal", [RequestRefused("no", parameters=("offset",)), NotFound("gone", status=404)])
+@pytest.mark.parametrize(
+    "refusal", [RequestRefused("no", parameters=("offset",)), NotFound("gone", status=404)]
+)
 async def test_a_refused_first_page_is_an_error(refusal):
     with pytest.raises(RequestRefused):
         await walk_over([refusal]).next_page()
@@ -188,7 +193,10 @@ async def test_a_failed_step_can_be_tried_again():
     assert walk.urls[1] == walk.urls[2]
 
 
-@given(st.lists(st.tuples(st.lists(st.integers(1, 4), max_size=3), st.integers(0, 6)), max_size=30), st.integers(0, 6))
+@given(
+    st.lists(st.tuples(st.lists(st.integers(1, 4), max_size=3), st.integers(0, 6)), max_size=30),
+    st.integers(0, 6),
+)
 def test_every_walk_ends_and_asks_for_no_page_twice(steps, offset):
     async def run():
         pages = [page(*ids, offset=following) for ids, following in steps]

@@ -1,0 +1,39 @@
+"""Log output: a line a person likes on a terminal, JSON elsewhere; secrets never."""
+
+import logging
+import sys
+from typing import Final, Literal
+
+import structlog
+
+from pixivflow.cli.redaction import redact_event
+
+LEVELS: Final = {
+    "debug": logging.DEBUG,
+    "info": logging.INFO,
+    "warning": logging.WARNING,
+    "error": logging.ERROR,
+}
+
+
+def configure_logs(shape: Literal["auto", "json", "console"], level: str) -> None:
+    """Send structlog's output to standard error in the given shape."""
+    console = shape == "console" or (shape == "auto" and sys.stderr.isatty())
+    renderer: structlog.typing.Processor = (
+        structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty())
+        if console
+        else structlog.processors.JSONRenderer()
+    )
+    processors: list[structlog.typing.Processor] = [
+        structlog.contextvars.merge_contextvars,
+        structlog.processors.add_log_level,
+        structlog.processors.TimeStamper(fmt="iso", utc=True),
+    ]
+    if not console:
+        processors.append(structlog.processors.format_exc_info)
+    structlog.configure(
+        processors=[*processors, redact_event, renderer],
+        wrapper_class=structlog.make_filtering_bound_logger(LEVELS[level]),
+        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
+        cache_logger_on_first_use=False,
+    )

@@ -1,0 +1,33 @@
+"""The root of the command line."""
+
+from pathlib import Path
+
+import click
+
+from pixivflow.cli.config_commands import config_group
+from pixivflow.cli.exits import expected_errors
+from pixivflow.cli.run import run_command
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(package_name="pixivflow", prog_name="pixivflow")
+@click.option(
+    "-c",
+    "--config",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Configuration file. Else $PIXIVFLOW_CONFIG, ./pixivflow.toml, ~/.config/pixivflow/, /etc/pixivflow/.",
+)
+@click.pass_context
+def root(ctx: click.Context, config: Path | None) -> None:
+    """Collect works from Pixiv on a timetable, and deliver each exactly once."""
+    ctx.obj = {"config": config}
+
+
+root.add_command(config_group)
+root.add_command(run_command)
+
+
+def main() -> None:
+    """Run the command line; an expected error ends it with one message."""
+    with expected_errors():
+        root()
