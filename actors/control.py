@@ -82,7 +82,7 @@ def _bind(path: Path, group: str | None) -> tuple[socket.socket, os.stat_result]
     """Return a bound socket and its file's facts; it does not listen before the file's mode is right."""
     try:
         check_path(path)
-        gid = -1 if group is None else grp.getgrnam(group).gr_gid
+        gid = None if group is None else grp.getgrnam(group).gr_gid
     except SocketPathTooLong as error:
         raise ControlSocketUnusable(str(error)) from error
     except KeyError as error:
@@ -93,8 +93,9 @@ def _bind(path: Path, group: str | None) -> tuple[socket.socket, os.stat_result]
     try:
         _remove_stale(path)
         bound.bind(os.fspath(path))
-        path.chmod(0o600 if group is None else 0o660)
-        os.chown(path, -1, gid)
+        path.chmod(0o600 if gid is None else 0o660)
+        if gid is not None:
+            os.chown(path, -1, gid)
         made = path.lstat()
     except OSError as error:
         bound.close()

@@ -12,7 +12,6 @@ from pixivflow.config.model import BaseConfig, Config
 from pixivflow.config.problems import ConfigProblem, ConfigRefused, Keys, Report
 from pixivflow.config.secrecy import literal_secrets, secret_fields
 
-
 Check = Callable[[str], object]
 
 

@@ -24,11 +24,11 @@ def schema_version(connection: sqlite3.Connection) -> int:
     return version
 
 
-def refuse_newer(version: int, migrations: Sequence[Migration]) -> None:
+def refuse_newer(version: int, migrations: Sequence[Migration], name: str = "the ledger") -> None:
     """Raise `LedgerRefused` for a schema that this program does not know."""
     if version > len(migrations):
         raise LedgerRefused(
-            f"the ledger was written by a newer pixivflow (schema {version}, this program knows {len(migrations)}): "
+            f"{name} was written by a newer pixivflow (schema {version}, this program knows {len(migrations)}): "
             "install that version again, or restore a backup made before the upgrade"
         )
 

@@ -100,7 +100,7 @@ def _refuse_damaged(path: Path, connection: sqlite3.Connection) -> None:
 
 def _refuse_foreign(path: Path, connection: sqlite3.Connection, migrations: Sequence[Migration]) -> None:
     version = schema_version(connection)
-    refuse_newer(version, migrations)
+    refuse_newer(version, migrations, f"the ledger {path}")
     if version == 0 and connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone():
         raise LedgerRefused(
             f"{path} is another program's SQLite database: set state_dir to a folder of its own"

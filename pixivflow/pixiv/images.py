@@ -9,7 +9,7 @@ from pixivflow.pixiv.errors import WorkRestricted, WorkUnavailable
 from pixivflow.pixiv.headers import REFERER
 from pixivflow.pixiv.models import LIMIT_PREFIX
 from pixivflow.pixiv.settings import PixivSettings
-from pixivflow.pixiv.transport import open_http, typed_failures
+from pixivflow.pixiv.transport import STREAM, open_http, typed_failures
 
 IMAGE_HOST = "i.pximg.net"
 PLACEHOLDER_HOST = "s.pximg.net"
@@ -23,9 +23,10 @@ def address_of(url: str, image_url: str | None) -> httpx.URL:
     """
     try:
         address = httpx.URL(url)
-    except (httpx.InvalidURL, TypeError):
+    except (httpx.InvalidURL, ValueError):
         raise WorkUnavailable("the address of a page can't be read") from None
-    if address.scheme not in {"http", "https"} or not address.host or address.userinfo:
+    plain = address.scheme in {"http", "https"} and address.host and "%" not in address.host
+    if not plain or address.userinfo:
         raise WorkUnavailable("the address of a page is not a plain http(s) address")
     if address.host == PLACEHOLDER_HOST or address.path.startswith(LIMIT_PREFIX):
         raise WorkRestricted(f"Pixiv shows a placeholder instead of the picture: {address.path}")
@@ -47,6 +48,7 @@ class ImageHost:
     ) -> AsyncGenerator[httpx.Response]:
         """Open the answer to a GET of ``url``, of any status; the body is read inside, then closed.
 
+        A reader that may stop early uses ``aclosing(response.aiter_raw())``.
         Raises NetworkFailed, also from reading the body; WorkRestricted for placeholders; WorkUnavailable for
         what is no http(s) address. The total time is the caller's to limit.
         """
@@ -54,6 +56,8 @@ class ImageHost:
         request = self._http.build_request("GET", address, headers=self._headers(headers or {}))
         with typed_failures(address.host):
             response = await self._http.send(request, stream=True)
+            # Without the library's wrapper, whose generators can't be left early.
+            response.stream = response.extensions.get(STREAM, response.stream)
             try:
                 yield response
             finally:

@@ -6,7 +6,7 @@ import re
 import secrets
 from collections.abc import Callable
 from typing import ClassVar
-from urllib.parse import parse_qs, urlencode, urlsplit
+from urllib.parse import parse_qs, urlencode
 
 import httpx
 
@@ -57,8 +57,8 @@ def code_from(pasted: str) -> str:
     """
     text = pasted.strip().strip(_QUOTES).strip()
     code = text
-    if "=" in text or "://" in text:
-        query = urlsplit(text).query if "://" in text else text.rpartition("?")[2]
+    if "=" in text or "?" in text:
+        query = text.partition("?")[2] or text
         code = parse_qs(query.partition("#")[0]).get("code", [""])[0]
     if not _CODE.fullmatch(code):
         raise ValueError(

@@ -1,7 +1,8 @@
 """HTTP clients whose failures are this package's own errors, with proxies from the settings alone."""
 
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
+from typing import Self
 
 import httpx
 import trio
@@ -10,6 +11,7 @@ from socksio.exceptions import SOCKSError
 from pixivflow.pixiv.errors import BadAddress, NetworkFailed
 
 PROXY_SCHEMES = ("http", "https", "socks5", "socks5h")
+STREAM = "pixivflow.stream"
 _TEXT_LIMIT = 160
 _LAST_PORT = 65_535
 
@@ -23,9 +25,14 @@ async def open_http(
     Raises BadAddress for a proxy that can't be used. A ``transport`` given takes the place of the network.
     """
     checked = None if proxy is None else checked_proxy(proxy)
-    inner = transport or await _network(checked)
-    timeout = httpx.Timeout(timeout_s)
-    async with httpx.AsyncClient(transport=TypedTransport(inner), trust_env=False, timeout=timeout) as client:
+    typed = (
+        TypedTransport(await _network(checked), runs_out=True)
+        if transport is None
+        else TypedTransport(transport)
+    )
+    async with httpx.AsyncClient(
+        transport=typed, trust_env=False, timeout=httpx.Timeout(timeout_s)
+    ) as client:
         yield client
 
 
@@ -68,17 +75,23 @@ def typed_failures(host: str) -> Iterator[None]:
 
 
 class TypedTransport(httpx.AsyncBaseTransport):
-    """A transport that raises NetworkFailed, also while a body is read."""
+    """A transport that raises NetworkFailed, also while a body is read.
 
-    def __init__(self, inner: httpx.AsyncBaseTransport) -> None:
+    ``runs_out``: a body of ``inner`` ends by itself soon after it was closed, as those of the network do.
+    """
+
+    def __init__(self, inner: httpx.AsyncBaseTransport, *, runs_out: bool = False) -> None:
         self._inner = inner
+        self._runs_out = runs_out
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         """Pass the request on."""
         with typed_failures(request.url.host):
             response = await self._inner.handle_async_request(request)
         if isinstance(response.stream, httpx.AsyncByteStream):
-            response.stream = _TypedStream(response.stream, request.url.host)
+            stream = TypedStream(response.stream, request.url.host, runs_out=self._runs_out)
+            response.stream = stream
+            response.extensions = {**response.extensions, STREAM: stream}
         return response
 
     async def aclose(self) -> None:
@@ -86,23 +99,29 @@ class TypedTransport(httpx.AsyncBaseTransport):
         await self._inner.aclose()
 
 
-class _TypedStream(httpx.AsyncByteStream):
-    def __init__(self, inner: httpx.AsyncByteStream, host: str) -> None:
+class TypedStream(httpx.AsyncByteStream, AsyncIterator[bytes]):
+    """A body that raises NetworkFailed and may be left in the middle; it can be read once."""
+
+    def __init__(self, inner: httpx.AsyncByteStream, host: str, *, runs_out: bool) -> None:
         self._inner = inner
         self._host = host
+        self._runs_out = runs_out
+        self._chunks: AsyncIterator[bytes] | None = None
 
-    def __aiter__(self) -> AsyncIterator[bytes]:
-        return _TypedChunks(aiter(self._inner), self._host)
-
-    async def aclose(self) -> None:
-        await self._inner.aclose()
-
-
-class _TypedChunks(AsyncIterator[bytes]):
-    def __init__(self, inner: AsyncIterator[bytes], host: str) -> None:
-        self._inner = inner
-        self._host = host
+    def __aiter__(self) -> Self:
+        return self
 
     async def __anext__(self) -> bytes:
+        if self._chunks is None:
+            self._chunks = aiter(self._inner)
         with typed_failures(self._host):
-            return await anext(self._inner)
+            return await anext(self._chunks)
+
+    async def aclose(self) -> None:
+        """Close the body inside, which ends its connection when there is more to come."""
+        await self._inner.aclose()
+        if self._chunks is not None and self._runs_out:
+            # The library reads through nested generators; on the closed connection they run to their end.
+            with suppress(httpx.RequestError):
+                async for _ in self._chunks:
+                    pass

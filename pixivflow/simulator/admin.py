@@ -5,11 +5,12 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from pixivflow.simulator.catalogue import Catalogue, SimWork
+from pixivflow.simulator.catalogue import SimWork
 from pixivflow.simulator.faults import Fault, Faults
 from pixivflow.simulator.gate import ADMIN
 from pixivflow.simulator.refusals import json_answer
 from pixivflow.simulator.requests import RequestLog
+from pixivflow.simulator.world import World
 
 
 def fault_routes(faults: Faults) -> list[Route]:
@@ -38,11 +39,12 @@ def fault_routes(faults: Faults) -> list[Route]:
     ]
 
 
-def work_routes(catalogue: Catalogue) -> list[Route]:
-    """``/_simulator/works``: add with overrides, change, remove."""
+def work_routes(world: World) -> list[Route]:
+    """``/_simulator/works``: add with overrides (created now unless told), change, remove."""
+    catalogue = world.catalogue
 
     async def add(request: Request) -> Response:
-        plain = catalogue.make_work()
+        plain = catalogue.make_work(created=world.now.replace(microsecond=0))
         try:
             work = _overridden(plain, await request.body())
         except (msgspec.MsgspecError, ValueError) as error:

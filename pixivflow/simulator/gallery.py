@@ -27,8 +27,9 @@ class File(msgspec.Struct, frozen=True):
 class Gallery:
     """Makes files in worker threads; at most 64 MiB of them are kept."""
 
-    def __init__(self, *, min_bytes: int) -> None:
+    def __init__(self, *, min_bytes: int, kept_bytes: int = KEPT_BYTES) -> None:
         self._min_bytes = min_bytes
+        self._most_bytes = kept_bytes
         self._kept: OrderedDict[tuple[PicturePath, SimWork] | str, File] = OrderedDict()
         self._kept_bytes = 0
         self._threads = trio.CapacityLimiter(2)
@@ -55,7 +56,7 @@ class Gallery:
             return
         self._kept[key] = file
         self._kept_bytes += len(file.data)
-        while self._kept_bytes > KEPT_BYTES:
+        while self._kept_bytes > self._most_bytes:
             _, dropped = self._kept.popitem(last=False)
             self._kept_bytes -= len(dropped.data)
 
@@ -82,7 +83,7 @@ def _plan(work: SimWork, page: int, form: Format, *, phase: float = 0.0, min_byt
 
 
 def _frame(work: SimWork, number: int, form: Format) -> Picture:
-    return _plan(work, 0, form, phase=number / max(1, len(work.delays)))
+    return _plan(work, 0, form, phase=number / max(1, len(work.frame_delays)))
 
 
 def _thumbnail(path: PicturePath, work: SimWork) -> bytes:
@@ -98,7 +99,7 @@ def _thumbnail(path: PicturePath, work: SimWork) -> bytes:
 def _zip(path: PicturePath, work: SimWork) -> bytes:
     out = io.BytesIO()
     with zipfile.ZipFile(out, "w", zipfile.ZIP_STORED) as archive:
-        for number in range(len(work.delays)):
+        for number in range(len(work.frame_delays)):
             image = draw(_frame(work, number, "jpg"))
             image.thumbnail((path.edge, path.edge))
             archive.writestr(zipfile.ZipInfo(f"{number:06d}.jpg"), encoded(image, "jpg"))

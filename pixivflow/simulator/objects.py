@@ -8,6 +8,11 @@ from pixivflow.simulator.vocabulary import TRANSLATIONS
 
 Json = dict[str, Any]
 
+_WORKSPACE = (
+    "pc", "monitor", "tool", "scanner", "tablet", "mouse", "printer", "desktop", "music", "desk", "chair",
+    "comment",
+)  # fmt: skip
+
 
 def user_object(base: str, user: SimUser) -> Json:
     """Give the author as lists and works carry them."""
@@ -102,60 +107,34 @@ def _stub(base: str, work: SimWork) -> Json:
 
 def user_detail(base: str, user: SimUser, works: int, manga: int) -> Json:
     """Give the whole answer of an author's detail."""
-    blank = (
-        "pc",
-        "monitor",
-        "tool",
-        "scanner",
-        "tablet",
-        "mouse",
-        "printer",
-        "desktop",
-        "music",
-        "desk",
-        "chair",
-    )
+    public = ("gender", "region", "birth_day", "job")
     return {
         "user": user_object(base, user) | {"comment": user.comment, "is_access_blocking_user": False},
-        "profile": {
-            "webpage": None,
-            "gender": "",
-            "birth": "",
-            "birth_day": "",
-            "birth_year": 0,
-            "region": "",
-            "address_id": 0,
-            "country_code": "",
-            "job": "",
-            "job_id": 0,
-            "total_follow_users": 42,
-            "total_mypixiv_users": 3,
-            "total_illusts": works,
-            "total_manga": manga,
-            "total_novels": 0,
-            "total_illust_bookmarks_public": 0,
-            "total_illust_series": 0,
-            "total_novel_series": 0,
-            "background_image_url": None,
-            "twitter_account": "",
-            "twitter_url": None,
-            "pawoo_url": None,
-            "is_premium": False,
-            "is_using_custom_profile_image": False,
-        },
-        "profile_publicity": {
-            "gender": "public",
-            "region": "public",
-            "birth_day": "public",
-            "birth_year": "private",
-            "job": "public",
-            "pawoo": True,
-        },
-        "workspace": dict.fromkeys((*blank, "comment"), "") | {"workspace_image_url": None},
+        "profile": _profile(works, manga),
+        "profile_publicity": dict.fromkeys(public, "public") | {"birth_year": "private", "pawoo": True},
+        "workspace": dict.fromkeys(_WORKSPACE, "") | {"workspace_image_url": None},
+    }
+
+
+def _profile(works: int, manga: int) -> Json:
+    texts = ("gender", "birth", "birth_day", "region", "country_code", "job", "twitter_account")
+    numbers = ("birth_year", "address_id", "job_id", "total_novels", "total_illust_bookmarks_public")
+    return {
+        **dict.fromkeys(texts, ""),
+        **dict.fromkeys(numbers, 0),
+        **dict.fromkeys(("webpage", "background_image_url", "twitter_url", "pawoo_url")),
+        "total_follow_users": 42,
+        "total_mypixiv_users": 3,
+        "total_illusts": works,
+        "total_manga": manga,
+        "total_illust_series": 0,
+        "total_novel_series": 0,
+        "is_premium": False,
+        "is_using_custom_profile_image": False,
     }
 
 
 def ugoira_metadata(base: str, work: SimWork) -> Json:
     """Zip address and frame delays (milliseconds) of an animation."""
-    frames = [{"file": f"{number:06d}.jpg", "delay": delay} for number, delay in enumerate(work.delays)]
+    frames = [{"file": f"{number:06d}.jpg", "delay": delay} for number, delay in enumerate(work.frame_delays)]
     return {"ugoira_metadata": {"zip_urls": {"medium": paths.animation(base, work)}, "frames": frames}}

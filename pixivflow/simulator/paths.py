@@ -61,7 +61,7 @@ def belongs(path: PicturePath, work: SimWork) -> bool:
             pages = work.page_count if work.type != "ugoira" else 0
             return path.page < pages and path.extension == work.extension(path.page)
         case "frame":
-            return path.page < len(work.delays) and path.extension == work.extension(0)
+            return path.page < len(work.frame_delays) and path.extension == work.extension(0)
         case "zip":
             return work.type == "ugoira"
         case "master" | "square":

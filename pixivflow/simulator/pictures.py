@@ -86,7 +86,7 @@ def _stars(image: Image.Image, rng: random.Random) -> None:
 
 
 def _sun(image: Image.Image, light: Light, across: float, down: float) -> None:
-    radius = min(image.size) // 11
+    radius = max(1, min(image.size) // 11)
     x, y = int(image.width * across), int(image.height * down)
     glow = ImageOps.invert(Image.radial_gradient("L")).resize((radius * 8, radius * 8))
     faint = glow.point([max(0, value - 74) * 3 // 4 for value in range(256)])
@@ -112,6 +112,8 @@ def _hills(image: Image.Image, light: Light, horizon: int, depth: int, rng: rand
 
 def _sea(image: Image.Image, shore: int) -> None:
     height = image.height - shore
+    if height <= 0:
+        return
     above = image.crop((0, shore - height, image.width, shore)) if shore >= height else image.copy()
     water = ImageOps.flip(above.resize((image.width, height)))
     water = ImageChops.multiply(water, Image.new("RGB", water.size, (170, 190, 215)))

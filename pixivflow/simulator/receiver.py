@@ -71,9 +71,10 @@ class Receiver:
     With ``dedup_work`` a work that was posted under another key is answered ``duplicate``.
     """
 
-    def __init__(self, wall: Wall, *, dedup_work: bool = False) -> None:
+    def __init__(self, wall: Wall, *, dedup_work: bool = False, kept_bytes: int = KEPT_BYTES) -> None:
         self._wall = wall
         self._by_key: dict[str, Post] = {}
+        self._kept_bytes = kept_bytes
         self.dedup_work = dedup_work
         self.posts: list[Post] = []
         self.attempts: list[Attempt] = []
@@ -171,7 +172,7 @@ class Receiver:
         for place in range(len(self.posts) - 1, -1, -1):
             post = self.posts[place]
             held += sum(file.size for file in post.files)
-            if held > KEPT_BYTES and any(file.bytes for file in post.files):
+            if held > self._kept_bytes and any(file.bytes for file in post.files):
                 emptied = tuple(msgspec.structs.replace(file, bytes=b"") for file in post.files)
                 self.posts[place] = msgspec.structs.replace(post, files=emptied)
                 self._by_key[post.key] = self.posts[place]

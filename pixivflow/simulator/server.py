@@ -146,7 +146,7 @@ def _sole(error: BaseException) -> BaseException:
 
 def _applications(world: World, simulator: Simulator, options: SimulatorOptions) -> list[App]:
     faults, requests, receiver = simulator.faults, simulator.requests, simulator.receiver
-    doors = [*admin.fault_routes(faults), *admin.log_routes(requests), *admin.work_routes(world.catalogue)]
+    doors = [*admin.fault_routes(faults), *admin.log_routes(requests), *admin.work_routes(world)]
     api = _starlette(
         [*SignIn(world.accounts).routes(), *Illustrations(world).routes(), *Discovery(world).routes(), *doors]
     )

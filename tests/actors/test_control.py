@@ -243,12 +243,15 @@ async def connect_later(
 
         async def run(task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
             with scope:
-                await serve_control(Path(path), methods, task_status=task_status)
+                async with trio.open_nursery() as server:
+                    await server.start(partial(serve_control, Path(path), methods))
+                    task_status.started()
 
         await nursery.start(run)
         with trio.fail_after(100):
             async with connect(Path(path)) as connection:
                 yield scope, connection
+        scope.cancel()
 
 
 async def test_a_client_that_does_not_read_is_dropped(

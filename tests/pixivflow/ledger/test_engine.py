@@ -451,8 +451,8 @@ async def test_a_reader_sees_one_snapshot_and_only_what_is_committed(path):
 
 async def test_a_reader_holds_no_snapshot_between_calls(path):
     def fail_in_the_middle(db):
-        for row in db.query("SELECT id FROM notes"):
-            raise LookupError(row)
+        rows = db.query("SELECT id FROM notes")
+        raise LookupError(next(rows))
 
     async with opened(path) as ledger:
         for note in range(3):
@@ -793,9 +793,10 @@ async def test_a_newer_schema_is_refused_and_left_as_it_was(path):
     with closing(sqlite3.connect(path)) as connection:
         connection.execute("PRAGMA user_version = 7")
     before = path.read_bytes()
-    with pytest.raises(LedgerRefused, match=r"newer pixivflow \(schema 7, this program knows 1\)"):
+    with pytest.raises(LedgerRefused, match=r"newer pixivflow \(schema 7, this program knows 1\)") as caught:
         async with opened(path):
             pass
+    assert str(path) in str(caught.value)
     assert path.read_bytes() == before
 
 

@@ -4,6 +4,7 @@ import json
 import random
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
+from functools import partial
 from urllib.parse import parse_qsl
 
 import h11
@@ -40,7 +41,7 @@ class Answer:
     """What to send back; ``cut`` ends the connection before the announced length, ``hang`` never answers."""
 
     def __init__(
-        self, status=200, body=b"", content_type="application/json", headers=(), cut=False, hang=False
+        self, status=200, body=b"", content_type="application/json", *, headers=(), cut=False, hang=False
     ):
         self.status = status
         self.body = body
@@ -176,9 +177,8 @@ async def loopback(pixiv: ScriptedPixiv) -> AsyncGenerator[ScriptedPixiv]:
                 return
 
     async with trio.open_nursery() as nursery:
-        listeners = await nursery.start(
-            lambda task_status: trio.serve_tcp(handler, 0, host="127.0.0.1", task_status=task_status)
-        )
+        serve = partial(trio.serve_tcp, handler, 0, host="127.0.0.1")
+        listeners = await nursery.start(serve)
         port = listeners[0].socket.getsockname()[1]
         pixiv.url = f"http://127.0.0.1:{port}"
         yield pixiv

@@ -203,11 +203,9 @@ async def test_a_rotated_token_is_stored_and_used_next(session, pixiv, store, wa
     assert store.load("main").refresh_token == "refresh-2"
 
 
-async def test_a_restarted_session_goes_on_with_the_rotated_token(
-    session, pixiv, settings, store, http, wall
-):
+async def test_a_restarted_session_goes_on_with_the_rotated_token(pixiv, settings, store, http, wall):
     pixiv.rotate = True
-    await session.access_token()
+    await AccountSession("main", "refresh-0", store, settings, http, wall).access_token()
     again = AccountSession("main", "refresh-0", store, settings, http, wall)
     assert await again.access_token() == "access-2"
 
@@ -321,10 +319,8 @@ async def test_a_crash_right_after_the_save_leaves_the_new_token_on_disk(pixiv, 
         import trio
         from pathlib import Path
         from pixivflow.clock import SystemWall
-        from pixivflow.pixiv import oauth
-from pixivflow.pixiv.credentials import TokenStore
+        from pixivflow.pixiv.credentials import TokenStore
         from pixivflow.pixiv.session import AccountSession
-        from pixivflow.pixiv.settings import PixivSettings
         from pixivflow.pixiv.settings import PixivSettings
         from pixivflow.pixiv.transport import open_http
 

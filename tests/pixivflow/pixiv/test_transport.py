@@ -1,3 +1,5 @@
+import gc
+
 import pytest
 import trio
 
@@ -48,6 +50,8 @@ async def test_requests_pass_the_configured_proxy(image_server):
     assert image_server.asked[0].target == "http://app-api.example.invalid/v1/x?a=b"
 
 
+# The HTTP library leaves this to the garbage collector.
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 async def test_a_socks_proxy_gets_the_name_and_not_an_address():
     received = bytearray()
 
@@ -63,10 +67,13 @@ async def test_a_socks_proxy_gets_the_name_and_not_an_address():
         async with open_http(f"socks5h://127.0.0.1:{port}", 5.0, None) as http:
             with pytest.raises(NetworkFailed):
                 await http.get("http://i.pximg.invalid/a.png")
+        gc.collect()
         nursery.cancel_scope.cancel()
     assert b"i.pximg.invalid" in received
 
 
+# The HTTP library leaves this to the garbage collector.
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 async def test_a_socks_proxy_that_speaks_nonsense_is_a_network_failure():
     async def nonsense(stream):
         async with stream:
@@ -79,6 +86,7 @@ async def test_a_socks_proxy_that_speaks_nonsense_is_a_network_failure():
         async with open_http(f"socks5://127.0.0.1:{port}", 5.0, None) as http:
             with pytest.raises(NetworkFailed):
                 await http.get("http://i.pximg.invalid/a.png")
+        gc.collect()
         nursery.cancel_scope.cancel()
 
 

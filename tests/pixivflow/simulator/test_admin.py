@@ -1,3 +1,5 @@
+from datetime import timedelta
+
 import pytest
 
 ADMIN = "/_simulator"
@@ -58,7 +60,24 @@ async def test_a_work_comes_in_changes_and_goes(driver):
     assert await driver.ids("/v1/search/illust", word="門") == []
 
 
-@pytest.mark.parametrize("body", [{"colour": "red"}, {"bookmarks": "many"}])
+async def test_a_work_without_a_time_is_created_now(driver):
+    driver.wall.now += timedelta(minutes=30)
+    answer = await driver.http.post(f"{driver.simulator.api_url}{ADMIN}/works", json={})
+
+    assert driver.simulator.catalogue.works[answer.json()["id"]].created == driver.wall.now
+
+
+@pytest.mark.parametrize("body", [{"bookmarks": "many"}, {"colour": 1}])
+async def test_changes_that_no_work_has_are_refused(driver, body):
+    work_id = next(iter(driver.simulator.catalogue.works))
+    answer = await driver.http.patch(f"{driver.simulator.api_url}{ADMIN}/works/{work_id}", json=body)
+
+    assert answer.status_code == 400
+
+
+@pytest.mark.parametrize(
+    "body", [{"colour": "red"}, {"bookmarks": "many"}, {"created": "2026-11-20T00:00:00"}, {"extensions": []}]
+)
 async def test_fields_that_no_work_has_are_refused(driver, body):
     answer = await driver.http.post(f"{driver.simulator.api_url}{ADMIN}/works", json=body)
 

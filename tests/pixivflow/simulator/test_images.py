@@ -154,6 +154,14 @@ async def test_both_zips_hold_the_frames_in_order_and_uncompressed(driver):
         assert Image.open(archive.open("000001.jpg")).format == "JPEG"
 
 
+async def test_an_animation_without_delays_gets_some(driver):
+    work, _ = await add(driver, type="ugoira")
+    metadata = (await driver.get("/v1/ugoira/metadata", illust_id=work.id)).json()["ugoira_metadata"]
+    archive = zipfile.ZipFile(io.BytesIO((await driver.image(metadata["zip_urls"]["medium"])).content))
+
+    assert len(archive.namelist()) == len(metadata["frames"]) > 1
+
+
 async def test_the_frames_of_an_animation_are_originals(driver):
     _, illust = await add(driver, type="ugoira", delays=(80, 120))
     first = original(illust)

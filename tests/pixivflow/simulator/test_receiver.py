@@ -3,8 +3,10 @@ import hashlib
 import httpx
 import pytest
 import trio
+from starlette.applications import Starlette
 
 from pixivflow.simulator.faults import Fault
+from pixivflow.simulator.receiver import Receiver
 from pixivflow.simulator.server import SimulatorOptions
 
 PNG = ("page.png", b"\x89PNG picture", "image/png")
@@ -172,6 +174,28 @@ async def test_one_can_wait_for_a_post(driver):
         await driver.simulator.receiver.until(lambda receiver: len(receiver.posts) == 1)
 
     assert outcomes(driver) == [("k1", "accepted")]
+
+
+async def test_a_key_can_be_looked_up_and_everything_forgotten(driver):
+    await post(driver)
+    receiver = driver.simulator.receiver
+    assert receiver.post("k1") == receiver.posts[0]
+    receiver.clear()
+
+    assert (receiver.posts, receiver.attempts, receiver.post("k1")) == ([], [], None)
+
+
+async def test_old_files_lose_their_bytes_and_keep_their_hash(driver):
+    receiver = Receiver(driver.wall, kept_bytes=10)
+    app = Starlette(routes=receiver.routes())
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://receiver") as client:
+        for key in ("old", "new"):
+            files = {"file": (key, key.encode() * 2, "text/plain")}
+            await client.post("/submissions", files=files, headers={"Idempotency-Key": key})
+
+    assert [post.files[0].bytes for post in receiver.posts] == [b"", b"newnew"]
+    assert [post.files[0].size for post in receiver.posts] == [6, 6]
+    assert receiver.post("old").files[0].sha256 == hashlib.sha256(b"oldold").hexdigest()
 
 
 async def test_several_files_keep_their_order(driver):
