@@ -58,12 +58,21 @@ async def order_through(ask: Ask, method: str, params: Mapping[str, Any]) -> tup
 
 
 async def wait_through(ask: Ask, cell_ids: tuple[int, ...], wait_s: float, wall: Wall) -> Waited:
-    """Wait until the cells have ended, nothing more can happen in time, or a signal to stop comes."""
-    with trio.open_signal_receiver(*STOPPING) as signals, trio.CancelScope() as waiting:
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(_cancel_at_signal, signals, waiting)
-            await _wait(ask, cell_ids, wait_s, wall)
-            nursery.cancel_scope.cancel("the waiting is over")
+    """Wait until the cells have ended, nothing more can happen in time, or a signal to stop comes.
+
+    Call it in the main thread. Raises what ``ask`` raises.
+    """
+    failure: Exception | None = None
+    with trio.open_signal_receiver(*STOPPING) as signals:
+        try:
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(_cancel_at_signal, signals, nursery.cancel_scope)
+                await _wait(ask, cell_ids, wait_s, wall)
+                nursery.cancel_scope.cancel("the waiting is over")
+        except* Exception as group:  # noqa: BLE001 - the nursery is an inner detail: its error leaves as it is
+            failure = _first(group)
+    if failure is not None:
+        raise failure
     return await _look(ask, cell_ids)
 
 

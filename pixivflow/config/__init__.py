@@ -1,8 +1,8 @@
 """The configuration file: found, read, checked as a whole, resolved to one immutable `Config`."""
 
-from pixivflow.config.load import Checks, check_config, load_base, load_config
+from pixivflow.config.load import Checks, check_config, load_base, load_config, load_login
 from pixivflow.config.locate import ConfigNotFound, default_state_dir, locate_config
-from pixivflow.config.model import BaseConfig, Config, FolderRoute, MultipartRoute, Route
+from pixivflow.config.model import BaseConfig, Config, FolderRoute, LoginConfig, MultipartRoute, Route
 from pixivflow.config.problems import ConfigProblem, ConfigRefused
 from pixivflow.config.resolve import cell_spec, redirected
 
@@ -14,6 +14,7 @@ __all__ = [
     "ConfigProblem",
     "ConfigRefused",
     "FolderRoute",
+    "LoginConfig",
     "MultipartRoute",
     "Route",
     "cell_spec",
@@ -21,6 +22,7 @@ __all__ = [
     "default_state_dir",
     "load_base",
     "load_config",
+    "load_login",
     "locate_config",
     "redirected",
 ]

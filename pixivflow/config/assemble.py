@@ -61,6 +61,18 @@ def base_of(document: Document, env: Mapping[str, str], texts: Texts, report: Re
     return BaseConfig(document.file, assembly.storage(), assembly.section(ControlSection, "control"))
 
 
+def pixiv_of(document: Document, env: Mapping[str, str], texts: Texts, report: Report) -> PixivSection:
+    """Return what `[pixiv]` says, without a look at the rest."""
+    return _Assembly(document, env, texts, report).pixiv()
+
+
+def accounts_of(
+    document: Document, env: Mapping[str, str], texts: Texts, report: Report
+) -> dict[str, AccountSection]:
+    """Return the accounts, without a look at the rest."""
+    return _Assembly(document, env, texts, report).accounts()
+
+
 class _Assembly:
     """One file on its way to a Config."""
 

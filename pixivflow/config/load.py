@@ -6,9 +6,9 @@ from typing import Any
 
 import msgspec
 
-from pixivflow.config.assemble import assemble, base_of
+from pixivflow.config.assemble import accounts_of, assemble, base_of, pixiv_of
 from pixivflow.config.document import Document, Texts, read_document
-from pixivflow.config.model import BaseConfig, Config
+from pixivflow.config.model import BaseConfig, Config, LoginConfig
 from pixivflow.config.problems import ConfigProblem, ConfigRefused, Keys, Report
 from pixivflow.config.secrecy import literal_secrets, secret_fields
 
@@ -61,6 +61,25 @@ def load_base(path: Path, env: Mapping[str, str]) -> BaseConfig:
     if base is None or report.errors:
         raise ConfigRefused(report.errors)
     return base
+
+
+def load_login(path: Path, env: Mapping[str, str]) -> LoginConfig:
+    """Return what a login needs, whatever else is wrong with the file or not set.
+
+    Tokens that can't be read here (a variable of the daemon's, say) are notes. Raises ConfigRefused.
+    """
+    path = path.absolute()
+    report, lenient = Report(path, strict_variables=True), Report(path, strict_variables=False)
+    document = read_document(path, report)
+    if document is None:
+        raise ConfigRefused(report.errors)
+    strict_texts, lenient_texts = Texts(path.parent, env, report), Texts(path.parent, env, lenient)
+    base = base_of(document, env, strict_texts, report)
+    pixiv = pixiv_of(document, env, strict_texts, report)
+    accounts = accounts_of(document, env, lenient_texts, lenient)
+    if report.errors or lenient.errors:
+        raise ConfigRefused((*report.errors, *lenient.errors))
+    return LoginConfig(path, base.storage, pixiv, accounts, lenient.problems)
 
 
 def _examine(

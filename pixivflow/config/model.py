@@ -37,7 +37,7 @@ from pixivflow.config.kinds import (
 from pixivflow.config.problems import ConfigProblem, ConfigRefused
 from pixivflow.config.redaction import MASK, redact_url
 
-__all__ = ["BaseConfig", "Config", "ConfigProblem", "ConfigRefused", "Section"]
+__all__ = ["BaseConfig", "Config", "ConfigProblem", "ConfigRefused", "LoginConfig", "Section"]
 
 DEFAULT_PATH = "{author_id}-{author_name}/{id}_{title}_p{page}"
 
@@ -246,3 +246,13 @@ class BaseConfig(msgspec.Struct, frozen=True):
     path: Path
     storage: StorageSection
     control: ControlSection = ControlSection()
+
+
+class LoginConfig(msgspec.Struct, frozen=True):
+    """What a login needs. ``notes`` tell what could not be read of the accounts, such as an unset variable."""
+
+    path: Path
+    storage: StorageSection
+    pixiv: PixivSection
+    accounts: dict[str, AccountSection]
+    notes: tuple[ConfigProblem, ...] = ()

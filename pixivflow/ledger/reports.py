@@ -177,6 +177,30 @@ def get_cell(db: Database, cell_id: int) -> CellDetail | None:
     return CellDetail(cells[0], files, deliveries)
 
 
+class WorkFiles(msgspec.Struct, frozen=True):
+    """A work that is stored, and its files in the archive."""
+
+    work: str
+    revision: str
+    title: str
+    files: tuple[FileView, ...]
+
+
+def files_of_work(db: Database, work: str) -> WorkFiles | None:
+    """Return the stored files of a work's current revision; None when there are none."""
+    known = db.execute("SELECT revision, title FROM works WHERE work = ?", (work,)).fetchone()
+    if known is None:
+        return None
+    files = _rows(
+        db,
+        """SELECT page, variant, root, path, status, bytes, sha256 FROM artifacts
+           WHERE work = ? AND revision = ? AND status = 'stored' ORDER BY owner <> 'archive', variant, page, id""",
+        (work, known[0]),
+        FileView,
+    )
+    return WorkFiles(work, known[0], known[1], files) if files else None
+
+
 def list_deliveries(db: Database, limit: int = 50, work: str | None = None) -> tuple[DeliveryView, ...]:
     """Return the newest intents."""
     narrowed = "" if work is None else "WHERE work = ?"

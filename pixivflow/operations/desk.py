@@ -9,6 +9,7 @@ from pixivflow.clock import Wall
 from pixivflow.config.model import Config
 from pixivflow.ledger import reports
 from pixivflow.ledger.engine import Ledger
+from pixivflow.ledger.slots import read_schedules
 from pixivflow.operations import requests
 from pixivflow.operations.orders import OrderRefused, get_works, run_once, trigger_schedule
 from protocol.messages import Message, RunCell, SlotDue
@@ -40,6 +41,9 @@ class Desk:
             "outbox.list": _taking(requests.ListOutbox, self._list_outbox),
             "outbox.get": _taking(requests.GetOutbox, self._get_outbox),
             "deliveries.list": _taking(requests.ListDeliveries, self._list_deliveries),
+            "works.files": _taking(requests.FindFiles, self._find_files),
+            "ledger.counts": _taking(requests.Nothing, self._counts),
+            "schedules.list": _taking(requests.Nothing, self._list_schedules),
             "schedules.trigger": _taking(requests.TriggerSchedule, self._trigger),
         }
 
@@ -67,6 +71,15 @@ class Desk:
 
     async def _list_deliveries(self, request: requests.ListDeliveries) -> Any:
         return await self._ledger.read(reports.list_deliveries, request.limit, request.work)
+
+    async def _find_files(self, request: requests.FindFiles) -> Any:
+        return await self._ledger.read(reports.files_of_work, request.work)
+
+    async def _counts(self, _: requests.Nothing) -> Any:
+        return await self._ledger.read(reports.count_all)
+
+    async def _list_schedules(self, _: requests.Nothing) -> Any:
+        return await self._ledger.read(read_schedules)
 
     async def _trigger(self, request: requests.TriggerSchedule) -> Any:
         made = await trigger_schedule(self._ledger, self._known_config(), request, self._wall.now_ms())

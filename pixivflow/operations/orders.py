@@ -78,7 +78,10 @@ async def run_once(ledger: Ledger, config: Config, order: RunOnce, now: int) -> 
         raise OrderRefused(
             f"no target {unknown[0]!r} in {config.path}; known: {', '.join(sorted(known)) or 'none'}"
         )
-    specs = [cell_spec(config, target) for target in order.targets]
+    enabled = tuple(target.id for target in config.targets if target.enabled)
+    specs = [cell_spec(config, target) for target in order.targets or enabled]
+    if not specs:
+        raise OrderRefused(f"no target is enabled in {config.path}; name one, or add one under [[targets]]")
     if not order.deliver:
         specs = [replace(spec, routes=(), storage="persistent") for spec in specs]
     return await _add(ledger, specs, now)

@@ -69,9 +69,9 @@ class TriggerSchedule(Request, frozen=True):
 
 
 class RunOnce(Request, frozen=True):
-    """``cells.once``: targets to be run outside any slot."""
+    """``cells.once``: targets to be run outside any slot; none named means all enabled ones."""
 
-    targets: tuple[str, ...]
+    targets: tuple[str, ...] = ()
     deliver: bool = True
 
 
@@ -79,3 +79,13 @@ class Get(Request, frozen=True):
     """``cells.get_works``: works to be stored, by id."""
 
     works: tuple[int, ...]
+
+
+class FindFiles(Request, frozen=True):
+    """``works.files``: a work such as ``illustration:123``."""
+
+    work: str
+
+
+class Nothing(Request, frozen=True):
+    """Requests without parameters."""
