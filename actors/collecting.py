@@ -2,6 +2,7 @@
 
 import dataclasses
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import PurePosixPath
 
 import msgspec
@@ -17,6 +18,7 @@ from pixivflow.delivery.settings import RouteSettings
 from pixivflow.download.errors import FileGone
 from pixivflow.ledger.cells import ClaimedCell, unbind
 from pixivflow.ledger.files import Artifact, artifacts_of_cell, read_facts
+from pixivflow.ledger.leases import Lease
 from pixivflow.ledger.outbox import Committed, NewIntent, commit_delivery
 from pixivflow.pixiv.errors import WorkUnavailable
 from pixivflow.pixiv.models import Illust
@@ -47,6 +49,25 @@ class Account:
     pixiv: Pixiv
     capacity: trio.CapacityLimiter
 
+    def take_nowait(self, lease: Lease) -> None:
+        """Take a place for ``lease`` if one is free just now; else its selection waits for one."""
+        with suppress(trio.WouldBlock):
+            self.capacity.acquire_on_behalf_of_nowait(lease)
+
+    async def take(self, lease: Lease) -> None:
+        """Wait for a place, unless ``lease`` has one."""
+        await trio.lowlevel.checkpoint()
+        if not self._has(lease):
+            await self.capacity.acquire_on_behalf_of(lease)
+
+    def give_back(self, lease: Lease) -> None:
+        """Free the place of ``lease``, if it has one."""
+        if self._has(lease):
+            self.capacity.release_on_behalf_of(lease)
+
+    def _has(self, lease: Lease) -> bool:
+        return lease in self.capacity.statistics().borrowers
+
 
 class UnknownRoute(Exception):
     """A cell names a route that the configuration does not have."""
@@ -75,10 +96,11 @@ class Collector:
         """Choose a work and finish it; a work that turns out to be gone is unbound, and the next one is tried."""
         refused: frozenset[WorkRef] = frozenset()
         while True:
+            await account.take(claimed.lease)
             try:
                 chosen = await choose(self._core, account.pixiv, claimed, spec, refused)
             finally:
-                account.capacity.release_on_behalf_of(claimed.lease)
+                account.give_back(claimed.lease)
                 self._core.ring(RunCell(claimed.lease.id))  # a cell may have waited for the capacity
             if isinstance(chosen, Nothing):
                 return chosen
@@ -91,7 +113,6 @@ class Collector:
                 if not undone or len(refused) >= spec.scan_limit:
                     raise
                 refused |= {chosen.illust.ref}
-            await account.capacity.acquire_on_behalf_of(claimed.lease)
 
     async def _finish(
         self, claimed: ClaimedCell, spec: CellSpec, account: Account, illust: Illust, report: str | None

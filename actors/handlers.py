@@ -106,9 +106,8 @@ class HandlerPool:
                 with structlog.contextvars.bound_contextvars(slot=claimed.slot_id, target=claimed.target_id):
                     ending = await self._run(claimed)
             finally:
-                account = self._accounts.get(claimed.account)
-                if account is not None and account.capacity.statistics().borrowers.count(claimed.lease):
-                    account.capacity.release_on_behalf_of(claimed.lease)
+                if (account := self._accounts.get(claimed.account)) is not None:
+                    account.give_back(claimed.lease)
                 with trio.move_on_after(SETTLE_S, shield=True):
                     await self._settle(claimed, ending, lost=scope.cancel_called)
         return True
@@ -128,7 +127,7 @@ class HandlerPool:
                 only=self._only,
             )
             if claimed is not None and claimed.work is None:
-                self._accounts[claimed.account].capacity.acquire_on_behalf_of_nowait(claimed.lease)
+                self._accounts[claimed.account].take_nowait(claimed.lease)
             return claimed
 
     async def _run(self, claimed: ClaimedCell) -> Ending | None:

@@ -24,6 +24,7 @@ from pixivflow.clock import Wall
 from pixivflow.config.model import BaseConfig, Config
 from pixivflow.download.store import Store
 from pixivflow.ledger.engine import Ledger, open_ledger
+from pixivflow.ledger.faults import LedgerRefused
 from pixivflow.ledger.held import HeldLeases
 from pixivflow.ledger.lockfile import ledger_lock
 from pixivflow.ledger.opening import sqlite_version_text
@@ -72,7 +73,13 @@ class Parts:
 async def open_state(config: Config | BaseConfig, wall: Wall) -> AsyncGenerator[Ledger]:
     """Hold the ledger's lock and open it. Raises `LedgerLocked`, `LedgerRefused` and their kin."""
     state_dir = config.storage.state_dir
-    await trio.to_thread.run_sync(lambda: state_dir.mkdir(mode=0o700, parents=True, exist_ok=True))
+    try:
+        await trio.to_thread.run_sync(lambda: state_dir.mkdir(mode=0o700, parents=True, exist_ok=True))
+    except OSError as error:
+        raise LedgerRefused(
+            f"storage.state_dir: {state_dir} can't be made: {error.strerror}; create it, or name a folder that the "
+            "daemon may write to"
+        ) from error
     with ledger_lock(lock_file(state_dir)):
         async with open_ledger(config.storage.ledger_file, MIGRATIONS, now_ms=wall.now_ms) as ledger:
             yield ledger

@@ -14,12 +14,17 @@ from protocol.rpc import Code, Failure, Request, UnreadableAnswer, decode_answer
 class DaemonUnreachable(Exception):
     """No answer from a daemon; the text names the socket and the reason.
 
-    ``sent`` is true when the request may have been carried out all the same.
+    ``sent`` is true when the request may have been carried out all the same, ``absent`` when nobody listens.
     """
 
-    def __init__(self, message: str, *, sent: bool = False) -> None:
+    def __init__(self, message: str, *, sent: bool = False, absent: bool = False) -> None:
         super().__init__(f"{message}; the request may have been carried out" if sent else message)
         self.sent = sent
+        self.absent = absent
+
+
+class DaemonWentAway(Exception):
+    """The daemon ended while its cells were waited for."""
 
 
 class CallRefused(Exception):
@@ -50,7 +55,8 @@ async def call(socket_path: Path, method: str, params: Mapping[str, Any], *, dea
         SocketPathTooLong,
         UnreadableAnswer,
     ) as error:
-        raise DaemonUnreachable(_reason(socket_path, error), sent=sent) from error
+        absent = isinstance(error, FileNotFoundError | ConnectionRefusedError)
+        raise DaemonUnreachable(_reason(socket_path, error), sent=sent, absent=absent) from error
     if isinstance(answer, Failure):
         raise CallRefused(answer.error.message, answer.error.data, answer.error.code)
     return answer.result

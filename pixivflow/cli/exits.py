@@ -9,7 +9,8 @@ import click
 
 from actors.control import ControlSocketUnusable
 from actors.daemon import DaemonFailed
-from pixivflow.cli.client import CallRefused, DaemonUnreachable
+from actors.once import RunFailed
+from pixivflow.cli.client import CallRefused, DaemonUnreachable, DaemonWentAway
 from pixivflow.config import ConfigNotFound, ConfigRefused
 from pixivflow.delivery.settings import RouteRefused
 from pixivflow.ledger.engine import LedgerUnavailable
@@ -33,12 +34,14 @@ _CODES: Final[tuple[tuple[type[Exception], int], ...]] = (
     (RouteRefused, BAD_CONFIG),
     (LedgerLocked, ALREADY_RUNNING),
     (DaemonUnreachable, UNREACHABLE),
+    (DaemonWentAway, UNCERTAIN),
     (LedgerRefused, FAILURE),
     (LedgerUnavailable, FAILURE),
     (ControlSocketUnusable, FAILURE),
     (CallRefused, FAILURE),
     (OrderRefused, FAILURE),
     (DaemonFailed, FAILURE),
+    (RunFailed, FAILURE),
     (PixivError, FAILURE),
     (OSError, FAILURE),
 )

@@ -5,6 +5,7 @@ import tempfile
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Final
 
 import click
 import trio
@@ -18,6 +19,12 @@ from pixivflow.config import Config
 from pixivflow.config.resolve import redirected
 from pixivflow.sd_notify import Notifier
 from pixivflow.simulator.server import Simulator, open_simulator
+
+VIEW: Final = """# Where a simulated run of {original} keeps its things: enough for every command that only looks.
+[storage]
+state_dir = "state"
+download_dir = "downloads"
+"""
 
 
 @click.command("run")

@@ -1,0 +1,59 @@
+"""Orders that a command waits for: through the daemon if one runs, else in this process under the lock."""
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
+
+import click
+import trio
+
+from actors.once import Waited, order_through, run_here, wait_through
+from pixivflow.cli.asking import DEADLINE_S, daemon_runs, patiently
+from pixivflow.cli.client import DaemonUnreachable, DaemonWentAway, call
+from pixivflow.cli.context import base_config, full_config
+from pixivflow.cli.logs import configure_logs
+from pixivflow.clock import SystemWall
+from pixivflow.config.units import parse_duration
+
+
+class Seconds(click.ParamType):
+    """A duration such as ``90s``, ``5m`` or ``0s``."""
+
+    name = "duration"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """Return seconds."""
+        if isinstance(value, float):
+            return value
+        try:
+            return parse_duration(value)
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
+
+
+wait_option = click.option(
+    "--wait", "wait_s", type=Seconds(), default="5m", show_default=True, help="How long to wait for the end."
+)
+
+
+def order_and_wait(ctx: click.Context, method: str, params: Mapping[str, Any], wait_s: float) -> Waited:
+    """Give an order that makes cells and wait for them. Raises what `ask` raises, and `DaemonWentAway`."""
+    folder = base_config(ctx).storage.state_dir
+    return patiently(folder, lambda: _attempt(ctx, method, params, wait_s))
+
+
+def _attempt(ctx: click.Context, method: str, params: Mapping[str, Any], wait_s: float) -> Waited:
+    storage = base_config(ctx).storage
+    wall = SystemWall()
+    if daemon_runs(storage.state_dir):
+        ask = partial(call, storage.control_socket, deadline_s=DEADLINE_S)
+        cell_ids = trio.run(order_through, ask, method, params)
+        try:
+            return trio.run(wait_through, ask, cell_ids, wait_s, wall)
+        except DaemonUnreachable as error:
+            cells = ", ".join(map(str, cell_ids))
+            raise DaemonWentAway(
+                f"the daemon went away while it was waited for; its cells ({cells}) go on when it runs again"
+            ) from error
+    configure_logs("console", "warning")
+    return trio.run(run_here, full_config(ctx), wall, method, params, wait_s)

@@ -1,0 +1,79 @@
+"""The daemon dies by SIGKILL at each durable step; the next one must end in the same place as if nothing happened."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.crash.audit import audit, bound_works, clean_up
+from pixivflow.simulator.server import SimulatorOptions
+from tests.crash.stage import SIGKILLED, Plan, open_stage
+
+BOTH = ("channel", "inbox")
+CELL_STEPS = ("cell.bound", "cell.planned", "cell.committed", "cell.delivering")
+PAGE_STEPS = ("download.renamed", "download.recorded")
+CHANNEL_STEPS = ("outbox.sent", "outbox.settled")
+FOLDER_STEPS = ("folder.staged", "folder.placed", "folder.published")
+PLACES = [
+    *((place, pages, BOTH) for place in PAGE_STEPS for pages in (1, 4)),
+    *((place, 2, BOTH) for place in CELL_STEPS),
+    *((place, 2, ("channel",)) for place in CHANNEL_STEPS),
+    *((place, 2, ("inbox",)) for place in FOLDER_STEPS),
+]
+
+
+@pytest.mark.parametrize("storage", ["persistent", "cache"])
+@pytest.mark.parametrize(("place", "pages", "routes"), PLACES)
+async def test_a_death_there_changes_nothing_that_a_reader_sees(
+    tmp_path: Path, place: str, pages: int, routes: tuple[str, ...], storage: str
+) -> None:
+    plan = Plan(targets={"one": (storage, routes)})
+    async with open_stage(tmp_path, plan, pages=pages) as stage:
+        dying = await stage.start_ready(place)
+        await dying.trigger_and_die("k")
+        assert await dying.ended() == SIGKILLED
+        bound = bound_works(stage)
+        newer = stage.add_newer_work()
+
+        after = await stage.start_ready()
+        assert await after.slot_ends("often@manual-k") == "success"
+        assert await after.stop() == 0
+        await clean_up(stage)
+
+        assert list(bound) == [("often@manual-k", "one")]
+        assert bound_works(stage) == bound
+        assert f"illustration:{newer.id}" not in bound.values()
+        audit(stage)
+        spent = stage.rows("SELECT attempts FROM cells UNION ALL SELECT attempts FROM outbox")
+        assert {row["attempts"] for row in spent} == {0}
+
+
+async def test_a_post_that_was_stored_but_not_settled_is_asked_for_again_under_its_key(tmp_path: Path) -> None:
+    async with open_stage(tmp_path) as stage:
+        dying = await stage.start_ready("outbox.sent")
+        await dying.trigger_and_die("k")
+        await dying.ended()
+        after = await stage.start_ready()
+        assert await after.slot_ends("often@manual-k") == "success"
+        attempts = stage.simulator.receiver.attempts
+        assert [attempt.outcome for attempt in attempts] == ["accepted", "replayed"]
+        assert len({attempt.key for attempt in attempts}) == 1
+
+
+async def test_what_was_stored_before_the_death_is_not_fetched_again(tmp_path: Path) -> None:
+    async with open_stage(tmp_path, pages=3) as stage:
+        dying = await stage.start_ready("cell.committed")
+        await dying.trigger_and_die("k")
+        await dying.ended()
+        after = await stage.start_ready()
+        assert await after.slot_ends("often@manual-k") == "success"
+        assert stage.simulator.requests.total("image") == 3
+
+
+async def test_a_death_while_a_token_is_saved_does_not_lose_the_login(tmp_path: Path) -> None:
+    options = SimulatorOptions(rotate_refresh_tokens=True)
+    async with open_stage(tmp_path, options=options) as stage:
+        dying = await stage.start_ready("pixiv.token_saved")
+        await dying.trigger_and_die("k")
+        assert await dying.ended() == SIGKILLED
+        after = await stage.start_ready()
+        assert await after.slot_ends("often@manual-k") == "success"

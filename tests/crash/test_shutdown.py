@@ -1,0 +1,100 @@
+"""A stop gives back what is under way, unspent; the next daemon goes on with the same work."""
+
+import signal
+from pathlib import Path
+
+from pixivflow.simulator.faults import Fault
+from tests.crash.audit import audit, bound_works
+from tests.crash.stage import Stage, open_stage
+
+ORIGINALS = "/img-original/"
+SOON_S = 4.0
+"""Less than the 5 s that a settlement may take: nobody waited for a deadline."""
+SLOT = "often@manual-k"
+
+
+async def _resumes(stage: Stage) -> None:
+    """Start again, beside a work that would be chosen now, and compare."""
+    bound = bound_works(stage)
+    assert list(bound) == [(SLOT, "one")]
+    assert stage.rows("SELECT id FROM cells WHERE state = 'running'") == []
+    assert stage.rows("SELECT id FROM outbox WHERE state = 'running'") == []
+    assert {row["attempts"] for row in stage.rows("SELECT attempts FROM cells")} == {0}
+    stage.simulator.faults.clear()
+    stage.add_newer_work()
+    after = await stage.start_ready()
+    assert await after.slot_ends(SLOT) == "success"
+    assert await after.stop() == 0
+    assert bound_works(stage) == bound
+    audit(stage)
+
+
+async def test_a_stop_while_pages_download_spends_nothing(tmp_path: Path) -> None:
+    async with open_stage(tmp_path, pages=3) as stage:
+        stage.simulator.faults.add(Fault(ORIGINALS, "stall", times=2, skip=1))
+        daemon = await stage.start_ready()
+        await daemon.trigger("k")
+        await stage.until_asked(ORIGINALS, 3)
+        daemon.process.terminate()
+        assert await daemon.ended(SOON_S) == 0
+        [cell] = stage.rows("SELECT state, status, crashes FROM cells")
+        assert (cell["state"], cell["status"], cell["crashes"]) == ("pending", "selected", 0)
+        await _resumes(stage)
+
+
+async def test_a_stop_while_a_post_hangs_spends_nothing(tmp_path: Path) -> None:
+    async with open_stage(tmp_path) as stage:
+        stage.simulator.faults.add(Fault("/submissions", "hang"))
+        daemon = await stage.start_ready()
+        await daemon.trigger("k")
+        await stage.until_asked("/submissions")
+        daemon.process.terminate()
+        assert await daemon.ended(SOON_S) == 0
+        [row] = stage.rows("SELECT state, attempts, crashes, idempotency_key FROM outbox")
+        assert (row["state"], row["attempts"], row["crashes"]) == ("pending", 0, 0)
+        await _resumes(stage)
+        [post] = stage.simulator.receiver.posts
+        assert post.key == row["idempotency_key"]
+
+
+async def test_a_stop_while_pixiv_is_asked_leaves_the_cell_unbound(tmp_path: Path) -> None:
+    async with open_stage(tmp_path) as stage:
+        stage.simulator.faults.add(Fault("/v1/search/illust", "hang"))
+        daemon = await stage.start_ready()
+        await daemon.trigger("k")
+        await stage.until_asked("/v1/search/illust")
+        daemon.process.terminate()
+        assert await daemon.ended(SOON_S) == 0
+        [cell] = stage.rows("SELECT state, status, work, attempts FROM cells")
+        assert list(cell.values()) == ["pending", "pending", None, 0]
+        stage.simulator.faults.clear()
+        after = await stage.start_ready()
+        assert await after.slot_ends(SLOT) == "success"
+
+
+async def test_the_order_to_stop_ends_the_daemon_after_its_answer(tmp_path: Path) -> None:
+    async with open_stage(tmp_path) as stage:
+        daemon = await stage.start_ready()
+        assert (await daemon.ask("daemon.stop"))["stopping"] is True
+        assert await daemon.ended(SOON_S) == 0
+        assert not stage.socket.exists()
+
+
+async def test_a_second_interrupt_ends_at_once_and_is_as_safe_as_a_crash(tmp_path: Path) -> None:
+    async with open_stage(tmp_path) as stage:
+        stage.simulator.faults.add(Fault("/auth/token", "hang"))
+        daemon = await stage.start_ready()
+        await daemon.trigger("k")
+        await stage.until_asked("/auth/token")  # a refresh on the wire is given a second: the stop takes a while
+        daemon.process.send_signal(signal.SIGINT)
+
+        async def stopping() -> bool:
+            return any(event["event"] == "stopping" for event in daemon.events())
+
+        await stage.until("the stop has begun", stopping)
+        assert await daemon.stop(signal.SIGINT) == 128 + signal.SIGINT
+        stage.simulator.faults.clear()
+        after = await stage.start_ready()
+        assert await after.slot_ends(SLOT) == "success"
+        assert await after.stop() == 0
+        audit(stage)
