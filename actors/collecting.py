@@ -110,7 +110,7 @@ class Collector:
                 undone = await self._core.ledger.write(
                     unbind, claimed.lease, chosen.illust.ref, self._core.now()
                 )
-                if not undone or len(refused) >= spec.scan_limit:
+                if not undone:
                     raise
                 refused |= {chosen.illust.ref}
 

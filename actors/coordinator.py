@@ -6,6 +6,7 @@ import structlog
 
 from actors.bells import Inbox, wait_for_bell
 from actors.core import Core
+from pixivflow.ledger.engine import LedgerUnavailable
 from pixivflow.ledger.slots import admit, slots_waiting
 from protocol.messages import Changed, RunCell
 
@@ -17,8 +18,11 @@ async def run_coordinator(core: Core, inbox: Inbox, overlap: Mapping[str, str]) 
     with inbox:
         while True:
             core.pulse.beat("coordinator")
-            if await core.ledger.read(slots_waiting):
-                await _admit(core, overlap)
+            try:
+                if await core.ledger.read(slots_waiting):
+                    await _admit(core, overlap)
+            except LedgerUnavailable as error:
+                log.warning("ledger_unavailable", actor="coordinator", error=str(error))
             await wait_for_bell(inbox, core.idle_s())
 
 

@@ -20,6 +20,7 @@ from actors.scheduler import Scheduler
 from actors.supervisor import supervise
 from pixivflow.clock import Wall
 from pixivflow.config.model import Config
+from pixivflow.ledger.engine import LedgerUnavailable
 from pixivflow.operations.desk import Desk
 from pixivflow.sd_notify import Notifier
 
@@ -115,7 +116,10 @@ async def _report(parts: Parts, notifier: Notifier) -> None:
             log.error("actors_silent", actors=silent)
             continue
         notifier.watchdog()
-        notifier.status(await _status_line(parts))
+        try:
+            notifier.status(await _status_line(parts))
+        except LedgerUnavailable as error:
+            notifier.status(str(error))
 
 
 async def _status_line(parts: Parts) -> str:

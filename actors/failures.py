@@ -4,12 +4,14 @@ from typing import Final
 
 import msgspec
 
+from pixivflow.delivery.templates import TemplateRefused as FieldTemplateRefused
 from pixivflow.download.errors import (
     DiskFull,
     DownloadError,
     IntegrityFailed,
     PathRefused,
 )
+from pixivflow.download.templates import TemplateRefused as PathTemplateRefused
 from pixivflow.ledger.files import PathTaken
 from pixivflow.pixiv.errors import (
     AccessDenied,
@@ -47,12 +49,11 @@ def failure_of(error: Exception) -> Failure:
         case RateLimited(retry_after_s=after):
             return Failure(Reason.RATE_LIMITED, text, spends=False, cooldown_s=max(COOLDOWN_S, after or 0.0))
         case AuthFailed():
-            return Failure(
-                Reason.AUTH_FAILED, text, spends=False, logged_out=not isinstance(error, AccessDenied)
-            )
+            denied = isinstance(error, AccessDenied)  # about what was asked for; a new login is no help
+            return Failure(Reason.AUTH_FAILED, text, spends=denied, logged_out=not denied)
         case WorkUnavailable():
             return Failure(Reason.LOCKED_WORK_UNAVAILABLE, text, retryable=False)
-        case PathTaken() | PathRefused():
+        case PathTaken() | PathRefused() | PathTemplateRefused() | FieldTemplateRefused():
             return Failure(Reason.CONFIGURATION_ERROR, text, retryable=False)
         case _:
             return Failure(_passing_reason(error), text)

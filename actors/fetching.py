@@ -1,10 +1,11 @@
 """A cell's files: plan them in the ledger, make them durable, record each, commit them together."""
 
 import hashlib
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path, PurePosixPath
 
+import structlog
 import trio
 from msgspec.structs import replace
 
@@ -12,24 +13,30 @@ from actors.core import Core
 from actors.failures import LeaseGone
 from pixivflow import failpoints
 from pixivflow.download.collect import fetch_pages
+from pixivflow.download.errors import DiskFull, DownloadError
 from pixivflow.download.plan import PlannedFile, facts_of, plan_files
 from pixivflow.download.sidecar import sidecar_bytes, sidecar_path, write_sidecar
 from pixivflow.download.store import Store, StoredFile
 from pixivflow.ledger.cells import ClaimedCell
+from pixivflow.ledger.engine import Database
 from pixivflow.ledger.files import (
     Artifact,
     NewArtifact,
     Root,
     artifacts_of_cell,
     commit_files,
+    drop_artifact,
+    forget_artifact,
     plan_artifacts,
     record_artifact,
 )
+from pixivflow.ledger.leases import Lease
 from pixivflow.pixiv.models import Illust
 from protocol.payloads import WorkFacts
 from protocol.specs import CellSpec
 from protocol.works import WorkRef
 
+log = structlog.get_logger(__name__)
 SIDECAR = "sidecar"
 ORIGINAL = "original"
 
@@ -55,12 +62,17 @@ class WorkLocks:
 
 
 class Fetcher:
-    """Brings a bound work to disk. ``roots``: the folders that the ledger's paths are relative to."""
+    """Brings a bound work to disk.
 
-    def __init__(self, core: Core, store: Store, roots: dict[Root, Path]) -> None:
+    ``roots`` are the folders that the ledger's paths are relative to. ``naming`` is shared with the cleaner: a path
+    is not planned while it is being removed.
+    """
+
+    def __init__(self, core: Core, store: Store, roots: dict[Root, Path], naming: trio.Lock) -> None:
         self._core = core
         self._store = store
         self._roots = roots
+        self._naming = naming
         self._locks = WorkLocks()
 
     async def fetch(
@@ -73,7 +85,8 @@ class Fetcher:
         facts = facts_of(illust)
         async with self._locks.holding(illust.ref):
             planned = _placed(plan_files(illust, spec), claimed, spec)
-            artifacts = await self._plan(claimed, spec, facts, planned, report)
+            async with self._naming:
+                artifacts = await self._plan(claimed, spec, facts, planned, report)
             failpoints.reach("cell.planned")
             await self._store_files(claimed, spec, facts, planned, artifacts)
             if not await self._core.ledger.write(commit_files, claimed.lease, facts, self._core.now()):
@@ -129,7 +142,13 @@ class Fetcher:
         located = tuple(replace(file, path=pages[file.page].path) for file in planned)
 
         async def record(file: PlannedFile, stored: StoredFile) -> None:
-            await self._record(claimed, pages[file.page], stored)
+            artifact = pages[file.page]
+            if _recorded(artifact) not in {
+                None,
+                stored,
+            }:  # what was recorded is gone, and this is another file
+                await self._fenced(forget_artifact, claimed, artifact.id)
+            await self._record(claimed, artifact, stored)
 
         if not self._core.held.usable(claimed.lease, self._core.now()):
             raise LeaseGone
@@ -160,7 +179,14 @@ class Fetcher:
         slot_id, target_id = claimed.slot_id, spec.target_id
         data = sidecar_bytes(facts, files, slot_id=slot_id, target_id=target_id, path=artifact.path)
         root = self._roots[artifact.root]
-        await write_sidecar(root, facts, files, slot_id=slot_id, target_id=target_id, path=artifact.path)
+        try:
+            await write_sidecar(root, facts, files, slot_id=slot_id, target_id=target_id, path=artifact.path)
+        except DiskFull:
+            raise
+        except DownloadError as error:  # it describes the work, and is no part of it
+            log.warning("sidecar_not_written", work=str(facts.work), path=artifact.path, error=str(error))
+            await self._fenced(drop_artifact, claimed, artifact.id)
+            return
         stored = StoredFile(len(data), hashlib.sha256(data).hexdigest(), "application/json")
         await self._record(claimed, artifact, stored)
 
@@ -172,6 +198,12 @@ class Fetcher:
         if not recorded:
             raise LeaseGone
         self._core.held.progress(claimed.lease, now)
+
+    async def _fenced(
+        self, fn: Callable[[Database, Lease, int, int], bool], claimed: ClaimedCell, artifact_id: int
+    ) -> None:
+        if not await self._core.ledger.write(fn, claimed.lease, artifact_id, self._core.now()):
+            raise LeaseGone
 
 
 def _root(spec: CellSpec) -> Root:

@@ -124,9 +124,10 @@ class HandlerPool:
                 self._core.now(),
                 held=self._core.held.ids(Queue.CELLS),
                 selecting=selecting,
+                known=tuple(self._accounts),
                 only=self._only,
             )
-            if claimed is not None and claimed.work is None:
+            if claimed is not None and claimed.work is None and claimed.account in self._accounts:
                 self._accounts[claimed.account].take_nowait(claimed.lease)
             return claimed
 
@@ -153,10 +154,12 @@ class HandlerPool:
                 return Settled()
             result = await self._collector.select(claimed, spec, account)
             return self._nothing(claimed, result) if isinstance(result, Nothing) else Settled()
-        except (LeaseGone, LedgerUnavailable) as error:
-            # unknown or stale: giving it back is fenced, so it undoes nothing that stands
-            log.warning("run_abandoned", cell=claimed.lease.id, error=repr(error))
+        except LeaseGone as gone:
+            # giving it back is fenced, so it undoes nothing that stands
+            log.warning("run_abandoned", cell=claimed.lease.id, error=repr(gone))
             return None
+        except LedgerUnavailable:
+            raise  # the outcome is unknown: the cell is given back, and the hand pauses before it claims again
         except UnknownRoute as error:
             return CellEnd(CellStatus.FAILED, Reason.CONFIGURATION_ERROR, str(error))
         except ScanInterrupted as interrupted:
@@ -187,9 +190,9 @@ class HandlerPool:
             await self._core.ledger.write(cool_down, claimed.account, now + round(failure.cooldown_s * 1000))
         if not failure.retryable:
             return CellEnd(CellStatus.FAILED, failure.reason, failure.text, report)
-        return CellFailure(
-            failure.reason, failure.text, self._retry_at(claimed), report, spends=failure.spends
-        )
+        # the login itself keeps the account's cells back: they go on with the next good one
+        retry_at = now if failure.logged_out else self._retry_at(claimed)
+        return CellFailure(failure.reason, failure.text, retry_at, report, spends=failure.spends)
 
     def _retry_at(self, claimed: ClaimedCell) -> int:
         delay = retry_delay(claimed.attempts, RETRY_BASE_S, RETRY_CAP_S, self._core.rng)

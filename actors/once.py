@@ -90,7 +90,7 @@ async def run_here(
             cell_ids = await order_through(ask, method, params)
             try:
                 await _run(parts, ask, cell_ids, wait_s, signals)
-            except* Exception as group:  # noqa: BLE001 - the last edge: whatever ends the run is named once
+            except* Exception as group:
                 raise RunFailed(str(_first(group))) from group
             return await _look(ask, cell_ids)
 
@@ -117,7 +117,7 @@ async def _run(
     async with trio.open_nursery() as services:
         services.start_soon(supervise, "heartbeat", partial(run_heartbeat, core))
         async with trio.open_nursery() as workers:
-            services.start_soon(_cancel_at_signal, signals, workers.cancel_scope)
+            workers.start_soon(_cancel_at_signal, signals, workers.cancel_scope)
             workers.start_soon(supervise, "handlers", lambda: pool.run(core.bells.cells.clone()))
             routes = lanes(parts.config, core.wall)
             workers.start_soon(supervise, "outbox", lambda: run_outbox(core, routes, cell_ids))
@@ -141,6 +141,7 @@ async def _wait(ask: Ask, cell_ids: tuple[int, ...], wait_s: float, wall: Wall) 
 
 
 async def _look(ask: Ask, cell_ids: tuple[int, ...]) -> Waited:
+    await trio.lowlevel.checkpoint()
     answers = tuple([await ask("cells.get", {"cell_id": cell_id}) for cell_id in cell_ids])
     if all(answer["cell"]["ended_at"] is not None for answer in answers):
         return Waited(answers)

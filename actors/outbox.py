@@ -16,8 +16,8 @@ from actors.supervisor import supervise
 from pixivflow import failpoints
 from pixivflow.delivery.breaker import Breaker
 from pixivflow.delivery.senders import FileMissing, Sender
-from pixivflow.ledger.engine import LedgerUnavailable
-from pixivflow.ledger.health import RouteRow, open_route, pause_route, resume_route, save_route
+from pixivflow.ledger.engine import Database, LedgerUnavailable
+from pixivflow.ledger.health import RouteRow, open_route, pause_route, read_route, resume_route, save_route
 from pixivflow.ledger.leases import Queue, release
 from pixivflow.ledger.outbox import (
     ClaimedRow,
@@ -38,7 +38,7 @@ log = structlog.get_logger(__name__)
 SETTLE_S: Final = 5.0
 PROBE_PAUSED_MS: Final = 3_600_000
 NOT_READY_S: Final = 30.0
-NOT_THE_RECEIVER: Final = frozenset({"artifact_unreadable", "configuration", "disk_full"})
+NOT_THE_RECEIVER: Final = frozenset({"artifact_unreadable", "configuration", "disk_full", "internal"})
 """Failures on our side, which say nothing about the way to the receiver."""
 
 
@@ -86,16 +86,14 @@ class Lane:
         """Send due rows until none is left or the route must wait; return how long to sleep."""
         ready = False
         while True:
-            due_at = await self._core.ledger.read(next_due, self._terms.route)
+            due_at, health = await self._look()
             if due_at is None or due_at > self._core.now():
                 return self._sleep_until(due_at)
-            health = await self._core.ledger.write(
-                open_route, self._terms.route, self._terms.facts, self._core.now()
-            )
             breaker = Breaker.decode(health.breaker)
             if not self._may_send(health, breaker):
                 return self._core.idle_s()
-            await self._keep_interval(health)
+            if (pause_s := self._interval_left(health)) > 0:
+                return min(pause_s, self._core.idle_s())
             if not ready and not await sender.ready():
                 log.info("route_not_ready", route=self._terms.route)
                 return NOT_READY_S
@@ -103,22 +101,30 @@ class Lane:
             if not await self._send_next(sender, breaker, paused=health.paused_at is not None):
                 return self._core.idle_s()
 
+    async def _look(self) -> tuple[int | None, RouteRow]:
+        """When the next row is due, and how the route is; a pause made under other settings is lifted."""
+        due_at, health = await self._core.ledger.read(_state_of, self._terms.route)
+        if health is None or health.facts != self._terms.facts:
+            health = await self._core.ledger.write(
+                open_route, self._terms.route, self._terms.facts, self._core.now()
+            )
+        return due_at, health
+
     def _sleep_until(self, due_at: int | None) -> float:
         idle = self._core.idle_s()
         return idle if due_at is None else min(idle, max(0.0, (due_at - self._core.now()) / 1000))
 
     def _may_send(self, health: RouteRow, breaker: Breaker) -> bool:
         now = self._core.now()
-        paused = (
-            health.paused_at is not None
-            and now - max(health.paused_at, health.last_sent_at or 0) < PROBE_PAUSED_MS
-        )
-        return not paused and breaker.allows(now)
+        if health.paused_at is not None:
+            since = now - max(health.paused_at, health.last_sent_at or 0)
+            return not 0 <= since < PROBE_PAUSED_MS  # a clock that was set back lets a probe pass
+        return breaker.allows(now)
 
-    async def _keep_interval(self, health: RouteRow) -> None:
+    def _interval_left(self, health: RouteRow) -> float:
+        """Seconds until the next send is welcome; slept in the open, so that the lane is seen to live."""
         since_s = (self._core.now() - (health.last_sent_at or 0)) / 1000
-        if 0 <= since_s < self._terms.min_interval_s:
-            await trio.sleep(self._terms.min_interval_s - since_s)
+        return self._terms.min_interval_s - since_s if 0 <= since_s < self._terms.min_interval_s else 0.0
 
     async def _send_next(self, sender: Sender, breaker: Breaker, *, paused: bool) -> bool:
         row = await self._core.ledger.write(
@@ -214,10 +220,14 @@ class Lane:
         if verdict.pauses_route:
             log.warning("route_paused", route=route, detail=verdict.detail)
             await self._core.ledger.write(pause_route, route, verdict.detail, now)
-        elif paused and not verdict.feeds_breaker:
+        elif paused and not verdict.feeds_breaker and verdict.error_class not in NOT_THE_RECEIVER:
             await self._core.ledger.write(resume_route, route, now)
         if breaker.is_open and not after.is_open:
             log.info("route_recovered", route=route, rows=await self._core.ledger.write(make_due, route, now))
+
+
+def _state_of(db: Database, route: str) -> tuple[int | None, RouteRow | None]:
+    return next_due(db, route), read_route(db, route)
 
 
 def _breaker_after(breaker: Breaker, verdict: Verdict, now: int) -> Breaker:

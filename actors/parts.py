@@ -56,17 +56,19 @@ class Parts:
     watch: AccountWatch
     accounts: Mapping[str, Account]
     store: Store
+    naming: trio.Lock
+    """Held while a path is planned or removed."""
 
     def handler_pool(self, only: Collection[int] | None = None) -> HandlerPool:
         """The hands; ``only`` narrows them to certain cells."""
-        fetcher = Fetcher(self.core, self.store, roots_of(self.config))
+        fetcher = Fetcher(self.core, self.store, roots_of(self.config), self.naming)
         collector = Collector(self.core, fetcher, route_terms(self.config))
         return HandlerPool(self.core, collector, self.accounts, self.watch.fingerprints, only)
 
     def sweeper(self) -> Sweeper:
         """The sweeper, which also looks after logins."""
         roots = roots_of(self.config)
-        return Sweeper(self.core, self.store, roots, retention(self.config), self.watch.check)
+        return Sweeper(self.core, self.store, roots, retention(self.config), self.watch.check, self.naming)
 
 
 @asynccontextmanager
@@ -110,4 +112,5 @@ async def open_parts(config: Config, wall: Wall) -> AsyncGenerator[Parts]:
             accounts[name] = Account(name, pixiv, trio.CapacityLimiter(section.capacity))
         images = await stack.enter_async_context(open_image_host(settings))
         pages = trio.CapacityLimiter(config.storage.page_concurrency)
-        yield Parts(core, config, watch, accounts, Store(images, pages, min_free=config.storage.min_free))
+        store = Store(images, pages, min_free=config.storage.min_free)
+        yield Parts(core, config, watch, accounts, store, trio.Lock())

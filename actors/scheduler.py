@@ -8,6 +8,7 @@ import trio
 
 from actors.core import Core
 from pixivflow.config.model import Config, ScheduleSection
+from pixivflow.ledger.engine import LedgerUnavailable
 from pixivflow.ledger.slots import (
     NewSlot,
     ScheduleRow,
@@ -39,19 +40,36 @@ class Scheduler:
 
     async def run(self) -> None:
         """Register the schedules, then make slots for ever."""
-        entries = [(schedule.id, schedule.cron, schedule.timezone) for schedule in self._enabled]
-        rows = await self._core.ledger.write(sync_schedules, entries, self._core.now())
-        for schedule in self._enabled:
-            await self._catch_up(schedule, rows[schedule.id])
+        self._next.clear()
         while True:
             self._core.pulse.beat("scheduler")
-            await trio.sleep(self._until_next())
-            now = self._core.now()
+            pause_s = self._core.idle_s()
+            try:
+                await self._look()
+                pause_s = self._until_next()
+            except LedgerUnavailable as error:
+                log.warning("ledger_unavailable", actor="scheduler", error=str(error))
+            await trio.sleep(pause_s)
+
+    async def _look(self) -> None:
+        """Make slots of what is due; a schedule is looked at for the first time when it is registered."""
+        if self._enabled and not self._next:
+            entries = [(schedule.id, schedule.cron, schedule.timezone) for schedule in self._enabled]
+            rows = await self._core.ledger.write(sync_schedules, entries, self._core.now())
+        else:
             rows = await self._core.ledger.read(read_schedules)
-            for schedule in self._enabled:
-                at = self._next[schedule.id]
-                if at is not None and at <= now:
-                    await self._catch_up(schedule, rows[schedule.id])
+        for schedule in self._enabled:
+            if self._wants_a_look(schedule, rows[schedule.id]):
+                await self._catch_up(schedule, rows[schedule.id])
+
+    def _wants_a_look(self, schedule: ScheduleSection, row: ScheduleRow) -> bool:
+        now = self._core.now()
+        if schedule.id not in self._next or watermark_is_ahead(
+            row.last_occurrence_at, now, self._config.scheduler.lead_s
+        ):
+            return True
+        at = self._next[schedule.id]
+        return at is not None and at <= now
 
     def _until_next(self) -> float:
         known = [at for at in self._next.values() if at is not None]

@@ -33,13 +33,18 @@ def next_delay(restarts: tuple[float, ...], now: float, policy: RestartPolicy) -
 async def supervise(
     name: str, run: Callable[[], Awaitable[None]], policy: RestartPolicy | None = None
 ) -> None:
-    """Run ``run`` until it returns; restart it when it raises. Raises `RestartBudgetSpent`."""
+    """Run ``run`` until it returns; restart it when it raises. Raises `RestartBudgetSpent`.
+
+    What a supervisor inside has given up is not restarted by the one around it.
+    """
     policy = policy or RestartPolicy()
     restarts: tuple[float, ...] = ()
     while True:
         try:
             await run()
         except Exception as error:
+            if _given_up(error):
+                raise
             now = trio.current_time()
             delay = next_delay(restarts, now, policy)
             if delay is None:
@@ -51,3 +56,9 @@ async def supervise(
             await trio.sleep(delay)
         else:
             return
+
+
+def _given_up(error: BaseException) -> bool:
+    if isinstance(error, BaseExceptionGroup):
+        return any(_given_up(inner) for inner in error.exceptions)
+    return isinstance(error, RestartBudgetSpent)

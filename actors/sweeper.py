@@ -39,7 +39,10 @@ class Retention(msgspec.Struct, frozen=True):
 
 
 class Sweeper:
-    """One tick a minute. ``also`` is run in each tick before the rest (the watch over logins)."""
+    """One tick a minute. ``also`` is run in each tick before the rest (the watch over logins).
+
+    ``naming`` is shared with those who plan files: nobody plans a path between the look at it and its removal.
+    """
 
     def __init__(
         self,
@@ -48,12 +51,14 @@ class Sweeper:
         roots: dict[Root, Path],
         retention: Retention,
         also: Callable[[], Awaitable[object]],
+        naming: trio.Lock,
     ) -> None:
         self._core = core
         self._store = store
         self._roots = roots
         self._retention = retention
         self._also = also
+        self._naming = naming
         self._pruned_at = 0
 
     async def run(self) -> None:
@@ -96,6 +101,7 @@ class Sweeper:
     async def _clean(self) -> None:
         """Remove discarded files. A file is gone before its row, so that a crash between them is only repeated."""
         while True:
+            self._core.pulse.beat("sweeper")
             batch = await self._core.ledger.read(discardable, CLEAN_BATCH)
             gone = [artifact.id for artifact in batch if await self._remove(artifact)]
             if gone:
@@ -104,11 +110,12 @@ class Sweeper:
                 return
 
     async def _remove(self, artifact: Artifact) -> bool:
-        if await self._core.ledger.read(path_in_use, artifact.root, artifact.path):
-            return True
-        try:
-            await self._store.discard(self._roots[artifact.root], artifact.path)
-        except DownloadError as error:
-            log.warning("not_removed", path=artifact.path, error=str(error))
-            return False
+        async with self._naming:
+            if await self._core.ledger.read(path_in_use, artifact.root, artifact.path):
+                return True
+            try:
+                await self._store.discard(self._roots[artifact.root], artifact.path)
+            except DownloadError as error:
+                log.warning("not_removed", path=artifact.path, error=str(error))
+                return False
         return True

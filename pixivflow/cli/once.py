@@ -9,7 +9,16 @@ from actors.once import Waited
 from pixivflow.cli.addresses import AddressRefused, parse_work
 from pixivflow.cli.asking import ask
 from pixivflow.cli.context import base_config
-from pixivflow.cli.outcomes import CellStory, Result, Roots, exit_code, file_lines, result_of, told
+from pixivflow.cli.outcomes import (
+    CellStory,
+    Result,
+    Roots,
+    exit_code,
+    file_lines,
+    refusal_of,
+    result_of,
+    told,
+)
 from pixivflow.cli.output import plain
 from pixivflow.cli.waiting import order_and_wait, wait_option
 from pixivflow.ledger.reports import WorkFiles
@@ -75,8 +84,11 @@ def _show_work(ctx: click.Context, work_id: int, story: CellStory, waited: Waite
     named = msgspec.structs.replace(story, cell=msgspec.structs.replace(story.cell, target_id=str(work_id)))
     if result is Result.NOTHING and story.cell.reason_code == Reason.DUPLICATE_EXHAUSTED:
         return _show_stored(ctx, work_id)
+    if result is Result.NOTHING:
+        click.echo(f"{work_id}: not stored: {refusal_of(story.cell)}")
+        return Result.FAILED
     click.echo("\n".join(told(named, _roots(ctx), waited.logins_needed)))
-    return Result.FAILED if result is Result.NOTHING else result
+    return result
 
 
 def _show_stored(ctx: click.Context, work_id: int) -> Result:

@@ -15,14 +15,11 @@ limit_option = click.option(
 )
 
 
-class Work(click.ParamType):
-    """A work by its id or address; its value is the work's name, such as ``illustration:123``."""
+def _work(_ctx: click.Context, _param: click.Parameter, value: str | None) -> str | None:
+    try:
+        return None if value is None else str(WorkRef(WorkKind.ILLUSTRATION, parse_work(value)))
+    except AddressRefused as error:
+        raise click.BadParameter(str(error)) from error
 
-    name = "work"
 
-    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        """Return the work's name."""
-        try:
-            return str(WorkRef(WorkKind.ILLUSTRATION, parse_work(value)))
-        except AddressRefused as error:
-            self.fail(str(error), param, ctx)
+work_option = click.option("--work", callback=_work, help="Only of this work: an id or its address.")

@@ -14,12 +14,12 @@ SECTIONS: Final[tuple[tuple[str, tuple[str, ...]], ...]] = (
 class OrderedGroup(click.Group):
     """A group whose help lists its commands in sections."""
 
-    def list_commands(self, ctx: click.Context) -> list[str]:
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - the signature is click's
         """Return the commands in the order of the sections; any other comes last."""
         ordered = [name for _, names in SECTIONS for name in names if name in self.commands]
         return ordered + sorted(self.commands.keys() - set(ordered))
 
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 - likewise
         """Write the sections."""
         placed = {name for _, names in SECTIONS for name in names}
         others = tuple(sorted(self.commands.keys() - placed))

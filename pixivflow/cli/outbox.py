@@ -5,7 +5,7 @@ from typing import Any
 import click
 
 from pixivflow.cli.asking import ask
-from pixivflow.cli.options import Work, json_option, limit_option
+from pixivflow.cli.options import json_option, limit_option, work_option
 from pixivflow.cli.output import (
     NOTHING,
     print_facts,
@@ -106,7 +106,7 @@ def deliveries_group() -> None:
 
 
 @deliveries_group.command("list")
-@click.option("--work", type=Work(), help="Only of this work: an id or its address.")
+@work_option
 @limit_option
 @json_option
 @click.pass_context

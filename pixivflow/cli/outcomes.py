@@ -83,9 +83,17 @@ def exit_code(results: Collection[Result]) -> int:
 def hint_of(reason_code: str | None) -> str:
     """Return what a reason code means for a person; empty when it is unknown."""
     try:
-        return MEANINGS[Reason(reason_code)].hint
+        return "" if reason_code is None else MEANINGS[Reason(reason_code)].hint
     except ValueError:
         return ""
+
+
+def refusal_of(cell: CellFacts) -> str:
+    """Return why the one work that a cell was about was not taken."""
+    report = cell.report or {}
+    passed_over = [*report.get("skipped", ()), *report.get("unavailable", ())]
+    detail = next((entry["detail"] for entry in passed_over if entry.get("detail")), None)
+    return plain(detail or cell.reason or cell.reason_code or cell.status)
 
 
 def told(story: CellStory, roots: Roots, logins_needed: Collection[str] = ()) -> Iterator[str]:

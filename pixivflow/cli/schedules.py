@@ -114,7 +114,9 @@ def _chosen(config: Config, schedule: str | None) -> tuple[ScheduleSection, ...]
         known = ", ".join(section.id for section in config.schedules) or "none"
         fail(f"no schedule {schedule!r} in {config.path}; known: {known}")
     if not chosen[0].enabled:
-        click.echo(f"note: {schedule} is disabled; it would be due at", err=True)
+        click.echo(
+            f"note: schedule {schedule} is disabled; these are the times at which it would be due", err=True
+        )
     return chosen
 
 

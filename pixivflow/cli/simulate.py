@@ -20,7 +20,11 @@ PORTS = 3
 )
 @click.option("--seed", type=int, default=1, show_default=True, help="The same seed gives the same works.")
 @click.option(
-    "--works", type=click.IntRange(0, 100_000), default=120, show_default=True, help="How many works there are."
+    "--works",
+    type=click.IntRange(0, 100_000),
+    default=120,
+    show_default=True,
+    help="How many works there are.",
 )
 def simulate_command(port_base: int | None, seed: int, works: int) -> None:
     """Serve a look-alike of Pixiv and a receiver until Ctrl-C.
@@ -84,7 +88,6 @@ routes = ["channel"]
 type = "multipart"
 url = "{simulator.receiver_url}/submissions"
 readiness_url = "{simulator.receiver_url}/ready"
-fields = {{ title = "{{{{title}}}}", link = "{{{{link}}}}" }}
 """
 
 

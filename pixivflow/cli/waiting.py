@@ -16,23 +16,21 @@ from pixivflow.clock import SystemWall
 from pixivflow.config.units import parse_duration
 
 
-class Seconds(click.ParamType):
-    """A duration such as ``90s``, ``5m`` or ``0s``."""
-
-    name = "duration"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        """Return seconds."""
-        if isinstance(value, float):
-            return value
-        try:
-            return parse_duration(value)
-        except ValueError as error:
-            self.fail(str(error), param, ctx)
+def _seconds(_ctx: click.Context, _param: click.Parameter, value: str) -> float:
+    try:
+        return parse_duration(value)
+    except ValueError as error:
+        raise click.BadParameter(str(error)) from error
 
 
 wait_option = click.option(
-    "--wait", "wait_s", type=Seconds(), default="5m", show_default=True, help="How long to wait for the end."
+    "--wait",
+    "wait_s",
+    callback=_seconds,
+    default="5m",
+    show_default=True,
+    metavar="DURATION",
+    help="How long to wait for the end.",
 )
 
 

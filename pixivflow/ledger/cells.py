@@ -7,11 +7,22 @@ import msgspec
 from sqlite_utils import Database
 
 from pixivflow.ledger.events import record_event
-from pixivflow.ledger.leases import CRASH_LIMIT, Lease, Queue, acquire, fenced_update, marks, suspect_running
-from pixivflow.ledger.moves import may_move
+from pixivflow.ledger.leases import (
+    CRASH_LIMIT,
+    Lease,
+    Queue,
+    Reclaimed,
+    acquire,
+    fenced_update,
+    marks,
+    reclaim,
+    stands,
+    suspect_running,
+)
+from pixivflow.ledger.moves import may_move, read_status
 from pixivflow.ledger.slots import refresh_slot
 from protocol.reasons import Reason
-from protocol.states import CellStatus
+from protocol.states import CellStatus, SlotStatus
 from protocol.works import WorkRef
 
 PROGRESS: Final = "crashes = 0, progress_at = max(progress_at, ?)"
@@ -57,39 +68,79 @@ def claim_cell(
     *,
     held: Collection[int] = (),
     selecting: Collection[str] = (),
+    known: Collection[str] | None = None,
     only: Collection[int] | None = None,
 ) -> ClaimedCell | None:
     """Lease the cell that is next: by priority, due time, insertion.
 
     A cell without a work needs selection and is claimed only for the accounts in ``selecting``; one that owns a
-    work is resumed at any time. Cells of logged-out or cooling accounts and of slots not admitted wait.
+    work is resumed at any time. Cells of logged-out or cooling accounts and of slots not admitted wait; those past
+    their time are left to the sweep. With ``known`` a cell of any other account is claimed too, so that its holder
+    can say what is wrong. Cells whose lease has expired are taken back first.
     """
-    crash_bound = CRASH_LIMIT - 1 if suspect_running(db, Queue.CELLS) else CRASH_LIMIT
+    reclaim_cells(db, now, held)
+    while (found := _next_cell(db, now, held, selecting, known, only)) is not None:
+        lease = acquire(db, Queue.CELLS, found, owner, now)
+        claimed = None if lease is None else _claimed(db, lease, now)
+        if claimed is not None:
+            return claimed
+    return None
+
+
+def _next_cell(
+    db: Database,
+    now: int,
+    held: Collection[int],
+    selecting: Collection[str],
+    known: Collection[str] | None,
+    only: Collection[int] | None,
+) -> int | None:
+    crash_bound = CRASH_LIMIT - 1 if suspect_running(db) else CRASH_LIMIT
     narrowed = "" if only is None else f"AND cells.id IN ({marks(only)})"
+    unknown = "" if known is None else f"OR cells.account NOT IN ({marks(known)})"
     row = db.execute(
         f"""SELECT cells.id FROM cells
             LEFT JOIN slots ON slots.slot_id = cells.slot_id
             LEFT JOIN accounts ON accounts.name = cells.account
-            WHERE cells.state = 'pending' AND cells.due_at <= ? AND cells.crashes < ?
+            WHERE cells.state = 'pending' AND cells.due_at <= ? AND cells.crashes < ? AND cells.retry_until > ?
               AND (cells.slot_id IS NULL OR slots.admitted_at IS NOT NULL)
               AND accounts.auth_expired_at IS NULL AND coalesce(accounts.cooldown_until, 0) <= ?
-              AND (cells.work IS NOT NULL OR cells.account IN ({marks(selecting)}))
+              AND (cells.work IS NOT NULL OR cells.account IN ({marks(selecting)}) {unknown})
               AND cells.id NOT IN ({marks(held)}) {narrowed}
             ORDER BY cells.priority DESC, cells.due_at, cells.id LIMIT 1""",
-        (now, crash_bound, now, *selecting, *held, *(only or ())),
+        (now, crash_bound, now, now, *selecting, *(known or ()), *held, *(only or ())),
     ).fetchone()
-    lease = None if row is None else acquire(db, Queue.CELLS, row[0], owner, now)
-    return None if lease is None else _claimed(db, lease, now)
+    return None if row is None else int(row[0])
 
 
-def _claimed(db: Database, lease: Lease, now: int) -> ClaimedCell:
+def reclaim_cells(
+    db: Database, now: int, held: Collection[int], *, everyone: bool = False
+) -> tuple[Reclaimed, ...]:
+    """Take back cells whose holder is gone, and end those that crashed too often. See `leases.reclaim`."""
+
+    def end(row: Reclaimed) -> None:
+        text = f"the daemon died {row.crashes} times in a row while working on it"
+        end_unleased(db, row.id, CellStatus.FAILED, Reason.CRASHED_REPEATEDLY, text, now)
+
+    return reclaim(db, Queue.CELLS, now, held, everyone=everyone, end=end)
+
+
+def _claimed(db: Database, lease: Lease, now: int) -> ClaimedCell | None:
+    """Read the leased cell; one in a status that this program does not know is ended instead."""
     row = db.execute(
-        """SELECT cells.slot_id, target_id, account, spec, cells.status, work, attempts, retry_until, occurrence_at,
-           correlation_id FROM cells LEFT JOIN slots ON slots.slot_id = cells.slot_id WHERE cells.id = ?""",
+        """SELECT slots.status, cells.slot_id, target_id, account, spec, cells.status, work, attempts, retry_until,
+           occurrence_at, correlation_id FROM cells LEFT JOIN slots ON slots.slot_id = cells.slot_id
+           WHERE cells.id = ?""",
         (lease.id,),
     ).fetchone()
-    refresh_slot(db, row[0], now)
-    return ClaimedCell(lease, row[0], row[1], row[2], row[3], CellStatus(row[4]), *row[5:])
+    status = read_status(row[5])
+    if status is None:
+        text = f"the cell's status can't be read: {row[5]}"
+        end_cell(db, lease, CellStatus.FAILED, now, Reason.INTERNAL_ERROR, text)
+        return None
+    if row[0] != SlotStatus.RUNNING:
+        refresh_slot(db, row[1], now)
+    return ClaimedCell(lease, row[1], row[2], row[3], row[4], status, *row[6:])
 
 
 class _Routes(msgspec.Struct, frozen=True):
@@ -99,7 +150,7 @@ class _Routes(msgspec.Struct, frozen=True):
 def already_had(db: Database, work: WorkRef, revision: str, routes: Collection[str]) -> bool:
     """Whether the work is no candidate: confirmed, under way or refused on every route; or stored, without routes."""
     if routes:
-        return not any(_intent_allows(db, work, route) for route in routes)
+        return not any(intent_allows(db, work, route) for route in routes)
     row = db.execute(
         "SELECT 1 FROM artifacts WHERE work = ? AND revision = ? AND status = 'stored' LIMIT 1",
         (str(work), revision),
@@ -107,7 +158,8 @@ def already_had(db: Database, work: WorkRef, revision: str, routes: Collection[s
     return row is not None
 
 
-def _intent_allows(db: Database, work: WorkRef, route: str) -> bool:
+def intent_allows(db: Database, work: WorkRef, route: str) -> bool:
+    """Whether a route may get the work: nobody has sent it there, sends it, or was refused, in any revision."""
     row = db.execute(
         """SELECT 1 FROM deliveries WHERE work = ? AND route = ? AND (status IN ('pending', 'delivered', 'duplicate')
            OR (status = 'failed' AND reason = ?)) LIMIT 1""",
@@ -116,22 +168,37 @@ def _intent_allows(db: Database, work: WorkRef, route: str) -> bool:
     return row is None
 
 
-def _routes_of_other_holders(db: Database, work: WorkRef, cell_id: int) -> Sequence[tuple[str, ...]]:
+def _routes_of_other_holders(
+    db: Database, work: WorkRef, cell_id: int, unreadable: tuple[str, ...]
+) -> Sequence[tuple[str, ...]]:
+    """Return the routes of each other open cell that holds the work; ``unreadable`` for a spec that can't be read."""
     rows = db.execute(
         "SELECT spec FROM cells WHERE work = ? AND ended_at IS NULL AND id <> ?", (str(work), cell_id)
     ).fetchall()
-    return [msgspec.json.decode(row[0], type=_Routes).routes for row in rows]
+    return [_routes_of(row[0], unreadable) for row in rows]
+
+
+def _routes_of(spec: str, unreadable: tuple[str, ...]) -> tuple[str, ...]:
+    try:
+        return msgspec.json.decode(spec, type=_Routes).routes
+    except msgspec.MsgspecError:
+        return unreadable
 
 
 def bind(
     db: Database, lease: Lease, work: WorkRef, revision: str, routes: Collection[str], now: int
 ) -> BindAnswer:
-    """Give the cell its one work, for ever, before any side effect."""
+    """Give the cell its one work, for ever, before any side effect.
+
+    A cell that has this very work keeps the generation that bound it: a later run may not unbind it.
+    """
     row = db.execute("SELECT work FROM cells WHERE id = ?", (lease.id,)).fetchone()
     owned = None if row is None else row[0]
-    if owned is not None and owned != str(work):
-        return Lost(WorkRef.parse(owned))
-    if owned is None and not _free(db, work, revision, routes, lease.id):
+    if not stands(db, lease, now, f"bind {work}") or owned not in {None, str(work)}:
+        return Lost(_work_of(owned))
+    if owned is not None:
+        return Bound()
+    if not _free(db, work, revision, routes, lease.id):
         return Taken()
     bound = fenced_update(
         db,
@@ -139,20 +206,30 @@ def bind(
         now,
         f"status = 'selected', work = ?, bound_generation = lease_generation, {PROGRESS}",
         (str(work), now),
+        expected="status = 'pending' AND work IS NULL",
     )
     return Bound() if bound else Lost(None)
 
 
+def _work_of(text: str | None) -> WorkRef | None:
+    try:
+        return None if text is None else WorkRef.parse(text)
+    except ValueError:
+        return None
+
+
 def _free(db: Database, work: WorkRef, revision: str, routes: Collection[str], cell_id: int) -> bool:
-    others = _routes_of_other_holders(db, work, cell_id)
+    others = _routes_of_other_holders(db, work, cell_id, tuple(routes))
     if not routes:
         return () not in others and not already_had(db, work, revision, ())
     held = {route for other in others for route in other}
-    return any(route not in held and _intent_allows(db, work, route) for route in routes)
+    return any(route not in held and intent_allows(db, work, route) for route in routes)
 
 
 def unbind(db: Database, lease: Lease, work: WorkRef, now: int) -> bool:
     """Undo this very run's binding, on a verdict about the work and before any file of it is recorded."""
+    if not stands(db, lease, now, f"unbind {work}"):
+        return False
     recorded = db.execute(
         """SELECT 1 FROM cell_artifacts JOIN artifacts ON artifacts.id = artifact_id
            WHERE cell_id = ? AND sha256 IS NOT NULL LIMIT 1""",
@@ -171,10 +248,13 @@ def unbind(db: Database, lease: Lease, work: WorkRef, now: int) -> bool:
 
 
 def drop_plans(db: Database, cell_id: int, keep: Collection[int] = ()) -> None:
-    """Take the cell off its files but those in ``keep``; what is not stored, and no other open cell's, may go."""
+    """Take the cell off its files but those in ``keep``.
+
+    What is not stored, or lies in the cell's own cache, and is no other open cell's may go.
+    """
     others = f"cell_id = ? AND artifact_id NOT IN ({marks(keep)})"
     db.execute(
-        f"""UPDATE artifacts SET status = 'discard' WHERE status = 'planned' AND id IN
+        f"""UPDATE artifacts SET status = 'discard' WHERE (status = 'planned' OR root = 'state') AND id IN
             (SELECT artifact_id FROM cell_artifacts WHERE {others}) AND NOT EXISTS
             (SELECT 1 FROM cell_artifacts JOIN cells ON cells.id = cell_id
              WHERE artifact_id = artifacts.id AND cell_id <> ? AND cells.ended_at IS NULL)""",
@@ -217,7 +297,7 @@ def end_cell(
     report: str | None = None,
 ) -> bool:
     """End the leased cell in a terminal status; false (and no change) for a stale lease or an illegal move."""
-    if not _may_end(db, lease.id, status, now):
+    if not stands(db, lease, now, f"end as {status}") or not _may_end(db, lease.id, status, now):
         return False
     ended = fenced_update(
         db,
@@ -251,7 +331,12 @@ def end_unleased(
 
 def _may_end(db: Database, cell_id: int, status: CellStatus, now: int) -> bool:
     row = db.execute("SELECT status, work FROM cells WHERE id = ?", (cell_id,)).fetchone()
-    if row is not None and may_move(CellStatus(row[0]), status, owns_work=row[1] is not None):
+    origin = None if row is None else read_status(row[0])
+    if origin is None:
+        allowed = row is not None and status is CellStatus.FAILED
+    else:
+        allowed = may_move(origin, status, owns_work=row[1] is not None)
+    if allowed:
         return True
     record_event(db, now, "illegal_move", f"cells:{cell_id}", f"{row and row[0]} -> {status}")
     return False
@@ -265,11 +350,10 @@ def _after_end(db: Database, cell_id: int, status: CellStatus, now: int) -> None
 
 
 def drop_unfinished(db: Database, cell_id: int) -> None:
-    """Let the cleaner remove files of a cell that failed before its work was complete."""
-    complete = db.execute(
-        """SELECT 1 FROM cell_artifacts JOIN artifacts ON artifacts.id = artifact_id
-           WHERE cell_id = ? AND status = 'stored' LIMIT 1""",
+    """Let the cleaner remove the files of an ended cell that were never stored."""
+    stored = db.execute(
+        """SELECT artifact_id FROM cell_artifacts JOIN artifacts ON artifacts.id = artifact_id
+           WHERE cell_id = ? AND status = 'stored'""",
         (cell_id,),
-    ).fetchone()
-    if complete is None:
-        drop_plans(db, cell_id)
+    ).fetchall()
+    drop_plans(db, cell_id, keep=[row[0] for row in stored])

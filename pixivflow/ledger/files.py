@@ -1,13 +1,14 @@
 """Artifacts: every file has a row before its first byte, and is stored only together with its whole work."""
 
 from collections.abc import Sequence
-from typing import Literal
+from pathlib import PurePosixPath
+from typing import Final, Literal
 
 import msgspec
 from sqlite_utils import Database
 
 from pixivflow.ledger.cells import PROGRESS, drop_plans
-from pixivflow.ledger.leases import Lease, fenced_update
+from pixivflow.ledger.leases import Lease, fenced_update, stands
 from protocol.payloads import WorkFacts
 from protocol.states import CellStatus
 from protocol.works import WorkRef
@@ -41,6 +42,7 @@ class Artifact(msgspec.Struct, frozen=True):
     media_type: str | None = None
 
 
+_OWNS_WORK: Final = "status IN ('selected', 'artifact_ready') AND work = ?"
 _COLUMNS = "id, page, variant, root, path, status, bytes, sha256, media_type"
 
 
@@ -63,7 +65,9 @@ def plan_artifacts(
     work, page or variant.
     """
     assignments = "progress_at = max(progress_at, ?), report = coalesce(?, report)"
-    if not fenced_update(db, lease, now, assignments, (now, report)):
+    if not fenced_update(
+        db, lease, now, assignments, (now, report), expected=_OWNS_WORK, expected_values=(str(work),)
+    ):
         return None
     artifacts = tuple(_planned(db, str(work), revision, file, root, owner, now) for file in files)
     drop_plans(db, lease.id, keep=[artifact.id for artifact in artifacts])
@@ -91,8 +95,8 @@ def _planned(
 
 
 def _with_revision(path: str, revision: str) -> str:
-    stem, dot, extension = path.rpartition(".")
-    return f"{stem}_r{revision.replace('/', '')}{dot}{extension}"
+    name = PurePosixPath(path)
+    return str(name.with_name(f"{name.stem}_r{revision.replace('/', '')}{name.suffix}"))
 
 
 def _insert_or_find(
@@ -113,22 +117,45 @@ def _insert_or_find(
 def record_artifact(
     db: Database, lease: Lease, artifact_id: int, size: int, sha256: str, media_type: str, now: int
 ) -> bool:
-    """Note that a planned file is durable on disk; false for a stale lease."""
+    """Note that a file of the cell is durable on disk; false for a stale lease, or a file that is not the cell's.
+
+    A stored file that had to be made anew is recorded as it is now.
+    """
     if not fenced_update(db, lease, now, PROGRESS, (now,)):
         return False
-    db.execute(
-        "UPDATE artifacts SET bytes = ?, sha256 = ?, media_type = ? WHERE id = ? AND status = 'planned'",
-        (size, sha256, media_type, artifact_id),
-    )
-    return True
+    recorded = db.execute(
+        f"UPDATE artifacts SET bytes = ?, sha256 = ?, media_type = ? WHERE {_LIVE_FILE_OF_CELL}",
+        (size, sha256, media_type, artifact_id, lease.id),
+    ).rowcount
+    return recorded == 1
+
+
+_LIVE_FILE_OF_CELL: Final = """id = ? AND status <> 'discard' AND EXISTS
+    (SELECT 1 FROM cell_artifacts WHERE cell_id = ? AND artifact_id = artifacts.id)"""
 
 
 def forget_artifact(db: Database, lease: Lease, artifact_id: int, now: int) -> bool:
     """Plan a file anew whose recorded copy is gone from disk or was changed; false for a stale lease."""
     if not fenced_update(db, lease, now, "progress_at = max(progress_at, ?)", (now,)):
         return False
+    forgotten = db.execute(
+        f"UPDATE artifacts SET status = 'planned', bytes = NULL, sha256 = NULL, stored_at = NULL WHERE {_LIVE_FILE_OF_CELL}",
+        (artifact_id, lease.id),
+    ).rowcount
+    return forgotten == 1
+
+
+def drop_artifact(db: Database, lease: Lease, artifact_id: int, now: int) -> bool:
+    """Take a file that could not be made out of the cell's plan; false for a stale lease.
+
+    Its row goes with the last cell that has it planned; a file that was stored before stays.
+    """
+    if not fenced_update(db, lease, now, PROGRESS, (now,)):
+        return False
+    db.execute("DELETE FROM cell_artifacts WHERE cell_id = ? AND artifact_id = ?", (lease.id, artifact_id))
     db.execute(
-        "UPDATE artifacts SET status = 'planned', bytes = NULL, sha256 = NULL, stored_at = NULL WHERE id = ?",
+        """DELETE FROM artifacts WHERE id = ? AND status = 'planned' AND sha256 IS NULL
+           AND NOT EXISTS (SELECT 1 FROM cell_artifacts WHERE artifact_id = artifacts.id)""",
         (artifact_id,),
     )
     return True
@@ -139,17 +166,25 @@ def commit_files(db: Database, lease: Lease, facts: WorkFacts, now: int) -> bool
 
     False, and no change, for a stale lease or while a file of the work is not recorded.
     """
-    missing = db.execute(
-        """SELECT 1 FROM cell_artifacts JOIN artifacts ON artifacts.id = artifact_id
-           WHERE cell_id = ? AND sha256 IS NULL LIMIT 1""",
+    if not stands(db, lease, now, f"commit files of {facts.work}"):
+        return False
+    files, recorded = db.execute(
+        """SELECT count(*), count(*) FILTER (WHERE sha256 IS NOT NULL AND status <> 'discard')
+           FROM cell_artifacts JOIN artifacts ON artifacts.id = artifact_id WHERE cell_id = ?""",
         (lease.id,),
     ).fetchone()
-    if missing is not None or not fenced_update(
-        db,
-        lease,
-        now,
-        f"status = CASE status WHEN 'selected' THEN '{CellStatus.ARTIFACT_READY}' ELSE status END, {PROGRESS}",
-        (now,),
+    if (
+        not files
+        or recorded < files
+        or not fenced_update(
+            db,
+            lease,
+            now,
+            f"status = '{CellStatus.ARTIFACT_READY}', {PROGRESS}",
+            (now,),
+            expected=_OWNS_WORK,
+            expected_values=(str(facts.work),),
+        )
     ):
         return False
     db.execute(
@@ -194,13 +229,14 @@ def artifacts_of_cell(db: Database, cell_id: int) -> tuple[Artifact, ...]:
     return tuple(Artifact(*row) for row in rows)
 
 
-def discardable(db: Database, limit: int) -> tuple[Artifact, ...]:
-    """Return files that the cleaner may remove, oldest first.
+def discardable(db: Database, limit: int, after: int = 0) -> tuple[Artifact, ...]:
+    """Return files that the cleaner may remove, oldest first; the page after the row ``after``.
 
     A path that another live row names again is left on disk; its discarded row just goes.
     """
     rows = db.execute(
-        f"SELECT {_COLUMNS} FROM artifacts WHERE status = 'discard' ORDER BY id LIMIT ?", (limit,)
+        f"SELECT {_COLUMNS} FROM artifacts WHERE status = 'discard' AND id > ? ORDER BY id LIMIT ?",
+        (after, limit),
     ).fetchall()
     return tuple(Artifact(*row) for row in rows)
 
@@ -218,7 +254,11 @@ def path_in_use(db: Database, root: Root, path: str) -> bool:
 def forget_discarded(db: Database, artifact_ids: Sequence[int]) -> None:
     """Delete the rows of files that are gone from disk."""
     for artifact_id in artifact_ids:
-        db.execute("DELETE FROM cell_artifacts WHERE artifact_id = ?", (artifact_id,))
+        db.execute(
+            """DELETE FROM cell_artifacts WHERE artifact_id = ?
+               AND EXISTS (SELECT 1 FROM artifacts WHERE id = artifact_id AND status = 'discard')""",
+            (artifact_id,),
+        )
         db.execute("DELETE FROM artifacts WHERE id = ? AND status = 'discard'", (artifact_id,))
 
 
@@ -234,8 +274,11 @@ def discard_cache_of(db: Database, cell_id: int) -> None:
 def expire_failed_caches(db: Database, before: int) -> int:
     """Discard cache files of cells that ended before ``before`` and have no open intent; return how many."""
     return db.execute(
-        """UPDATE artifacts SET status = 'discard' WHERE root = 'state' AND status <> 'discard' AND id IN
-           (SELECT artifact_id FROM cells INDEXED BY cells_ended
-            JOIN cell_artifacts ON cell_artifacts.cell_id = cells.id WHERE cells.ended_at < ?)""",
-        (before,),
+        """UPDATE artifacts SET status = 'discard'
+           WHERE root = 'state' AND status <> 'discard' AND created_at < :before AND NOT EXISTS
+           (SELECT 1 FROM cell_artifacts JOIN cells ON cells.id = cell_id WHERE artifact_id = artifacts.id
+              AND (cells.ended_at IS NULL OR cells.ended_at >= :before OR EXISTS
+                (SELECT 1 FROM deliveries JOIN outbox ON outbox.delivery_id = deliveries.id
+                 WHERE deliveries.cell_id = cells.id AND outbox.state IN ('pending', 'running', 'uncertain'))))""",
+        {"before": before},
     ).rowcount

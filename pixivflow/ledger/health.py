@@ -89,6 +89,14 @@ def read_routes(db: Database) -> tuple[RouteRow, ...]:
     return tuple(RouteRow(*row) for row in rows.fetchall())
 
 
+def read_route(db: Database, name: str) -> RouteRow | None:
+    """Return the health of one route; None when it was never opened."""
+    row = db.execute(
+        "SELECT name, paused_at, reason, breaker, last_sent_at, facts FROM routes WHERE name = ?", (name,)
+    ).fetchone()
+    return None if row is None else RouteRow(*row)
+
+
 def save_route(db: Database, name: str, *, breaker: str, last_sent_at: int | None) -> None:
     """Keep a route's breaker and the time of its last send."""
     db.execute(

@@ -5,15 +5,18 @@ release and reclaim adds one to the generation, and every write of a holder matc
 changes nothing. `attempts` is never touched here: only a settlement that records a failure spends one.
 """
 
-from collections.abc import Collection
+import sqlite3
+from collections.abc import Callable, Collection
 from enum import StrEnum
-from typing import Final
+from functools import partial
+from typing import Final, TypeVar
 
 import msgspec
 from sqlite_utils import Database
 
 from pixivflow.ledger.events import record_event
-from protocol.states import LeaseState
+
+T = TypeVar("T")
 
 CRASH_LIMIT: Final = 3
 """Leases in a row that may die with the process before the row itself is ended."""
@@ -74,18 +77,44 @@ def acquire(db: Database, queue: Queue, row_id: int, owner: str, now: int) -> Le
 
 
 def fenced_update(
-    db: Database, lease: Lease, now: int, assignments: str, values: Collection[object] = ()
+    db: Database,
+    lease: Lease,
+    now: int,
+    assignments: str,
+    values: Collection[object] = (),
+    *,
+    expected: str = "TRUE",
+    expected_values: Collection[object] = (),
 ) -> bool:
-    """Apply ``assignments`` to the leased row if the lease still stands; else leave an event and change nothing."""
+    """Apply ``assignments`` to the leased row if the lease stands and the row is as ``expected`` (an SQL condition).
+
+    Else nothing changes but that an event is left.
+    """
     changed = db.execute(
-        f"UPDATE {lease.queue} SET {assignments} WHERE id = ? AND lease_generation = ? AND state = 'running'",
-        (*values, lease.id, lease.generation),
+        f"""UPDATE {lease.queue} SET {assignments}
+            WHERE id = ? AND lease_generation = ? AND state = 'running' AND ({expected})""",
+        (*values, lease.id, lease.generation, *expected_values),
     ).rowcount
-    if changed == 0:
-        record_event(
-            db, now, "stale_write", lease.subject, f"generation {lease.generation}: {assignments[:60]}"
-        )
+    if changed == 0 and stands(db, lease, now, assignments):
+        record_event(db, now, "illegal_move", lease.subject, _one_line(assignments))
     return changed == 1
+
+
+def stands(db: Database, lease: Lease, now: int, what: str) -> bool:
+    """Whether the holder still holds the row; a stale one's attempt at ``what`` leaves an event."""
+    row = db.execute(
+        f"SELECT lease_generation, state FROM {lease.queue} WHERE id = ?", (lease.id,)
+    ).fetchone()
+    if row is not None and (row[0], row[1]) == (lease.generation, "running"):
+        return True
+    found = "no row" if row is None else f"generation {row[0]} ({row[1]})"
+    detail = f"generation {lease.generation}, found {found}: {_one_line(what)}"
+    record_event(db, now, "stale_write", lease.subject, detail)
+    return False
+
+
+def _one_line(statement: str) -> str:
+    return " ".join(statement.split())[:60]
 
 
 def renew(db: Database, leases: Collection[tuple[Lease, int]], now: int) -> dict[Lease, int | None]:
@@ -97,6 +126,8 @@ def renew(db: Database, leases: Collection[tuple[Lease, int]], now: int) -> dict
                 WHERE id = ? AND lease_generation = ? AND state = 'running' RETURNING lease_until""",
             (now + LEASE_MS[lease.queue], progress_at, lease.id, lease.generation),
         ).fetchone()
+        if row is None:
+            stands(db, lease, now, "renew")
         renewed[lease] = None if row is None else row[0]
     return renewed
 
@@ -124,41 +155,74 @@ def release_unowned(db: Database, queue: Queue, row_id: int, now: int) -> bool:
 
 
 def reclaim(
-    db: Database, queue: Queue, now: int, held: Collection[int], *, everyone: bool = False
+    db: Database,
+    queue: Queue,
+    now: int,
+    held: Collection[int],
+    *,
+    everyone: bool = False,
+    end: Callable[[Reclaimed], object] | None = None,
 ) -> tuple[Reclaimed, ...]:
     """Take back rows whose holder is gone: expired and not ``held`` by this process.
 
     With ``everyone`` (at start, under the exclusive lock) every running row is taken back, whatever its expiry.
-    Each update asks again for generation and expiry, so that a holder that finished meanwhile stands.
+    Each update asks again for generation and expiry, so that a holder that finished meanwhile stands. Rows at the
+    crash limit go to ``end``. Each row stands alone: one that can't be read stops no other.
     """
     condition = "state = 'running'" if everyone else "state = 'running' AND lease_until < :now"
     rows = db.execute(
         f"SELECT id, lease_generation FROM {queue} WHERE {condition} ORDER BY lease_until", {"now": now}
     ).fetchall()
-    taken: list[Reclaimed] = []
-    for row_id, generation in rows:
-        if row_id in held:
-            continue
-        row = db.execute(
-            f"""UPDATE {queue} SET state = 'pending', lease_generation = lease_generation + 1, lease_owner = NULL,
-                lease_until = NULL, crashes = crashes + 1
-                WHERE id = :id AND lease_generation = :generation AND {condition} RETURNING crashes""",
-            {"id": row_id, "generation": generation, "now": now},
-        ).fetchone()
-        if row is not None:
-            record_event(
-                db, now, "reclaimed", f"{queue}:{row_id}", f"generation {generation}, crash {row[0]}"
-            )
-            taken.append(Reclaimed(queue, row_id, row[0]))
-    return tuple(taken)
+
+    def take(row_id: int, generation: int) -> Reclaimed | None:
+        taken = _take_back(db, queue, row_id, generation, condition, now)
+        if taken is not None and taken.crashes >= CRASH_LIMIT and end is not None:
+            end(taken)
+        return taken
+
+    found = (
+        apart(db, now, f"{queue}:{row_id}", partial(take, row_id, generation))
+        for row_id, generation in rows
+        if row_id not in held
+    )
+    return tuple(row for row in found if row is not None)
 
 
-def suspect_running(db: Database, queue: Queue) -> bool:
+def _take_back(
+    db: Database, queue: Queue, row_id: int, generation: int, condition: str, now: int
+) -> Reclaimed | None:
+    row = db.execute(
+        f"""UPDATE {queue} SET state = 'pending', lease_generation = lease_generation + 1, lease_owner = NULL,
+            lease_until = NULL, crashes = crashes + 1
+            WHERE id = :id AND lease_generation = :generation AND {condition} RETURNING crashes""",
+        {"id": row_id, "generation": generation, "now": now},
+    ).fetchone()
+    if row is None:
+        return None
+    record_event(db, now, "reclaimed", f"{queue}:{row_id}", f"generation {generation}, crash {row[0]}")
+    return Reclaimed(queue, row_id, row[0])
+
+
+def apart(db: Database, now: int, subject: str, act: Callable[[], T]) -> T | None:
+    """Do something about one row in a savepoint of its own: a row that can't be read changes nothing but the audit."""
+    db.execute("SAVEPOINT apart")
+    try:
+        result = act()
+    except (ValueError, msgspec.MsgspecError, sqlite3.IntegrityError) as error:
+        db.execute("ROLLBACK TO apart")
+        db.execute("RELEASE apart")
+        record_event(db, now, "unreadable_row", subject, _one_line(repr(error)))
+        return None
+    db.execute("RELEASE apart")
+    return result
+
+
+def suspect_running(db: Database) -> bool:
     """Whether a row one crash below the limit runs now: at most one such row runs in the whole process."""
-    return (
+    # The state is part of the text, not a value: only so the planner may use the partial index of running rows.
+    return any(
         db.execute(
-            f"SELECT 1 FROM {queue} WHERE state = ? AND crashes >= ? LIMIT 1",
-            (LeaseState.RUNNING, CRASH_LIMIT - 1),
+            f"SELECT 1 FROM {queue} WHERE state = 'running' AND crashes >= ? LIMIT 1", (CRASH_LIMIT - 1,)
         ).fetchone()
-        is not None
+        for queue in Queue
     )

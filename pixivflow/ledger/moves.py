@@ -9,6 +9,17 @@ import msgspec
 from protocol.reasons import Reason
 from protocol.states import BusinessStatus, CellStatus, IntentStatus, SlotStatus
 
+
+def read_reason(text: str | None) -> Reason | None:
+    """Read a stored reason; one that this program does not know is a fault of its own, never an exception."""
+    return None if text is None else Reason(text) if text in frozenset(Reason) else Reason.INTERNAL_ERROR
+
+
+def read_status(text: str) -> CellStatus | None:
+    """Read a cell's stored status; None for one that this program does not know."""
+    return CellStatus(text) if text in frozenset(CellStatus) else None
+
+
 _TERMINAL: Final = frozenset(status for status in CellStatus if status.terminal)
 _ALLOWED: Final[dict[CellStatus, frozenset[CellStatus]]] = {
     CellStatus.PENDING: frozenset(CellStatus),

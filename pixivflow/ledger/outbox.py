@@ -5,10 +5,27 @@ from collections.abc import Collection, Sequence
 import msgspec
 from sqlite_utils import Database
 
-from pixivflow.ledger.cells import end_cell, end_unleased
+from pixivflow.ledger.cells import end_cell, end_unleased, intent_allows
+from pixivflow.ledger.events import record_event
 from pixivflow.ledger.files import discard_cache_of
-from pixivflow.ledger.leases import CRASH_LIMIT, Lease, Queue, acquire, fenced_update, marks, suspect_running
-from pixivflow.ledger.moves import CELL_AFTER_DELIVERY, DeliveryState, IntentFacts, delivery_state
+from pixivflow.ledger.leases import (
+    CRASH_LIMIT,
+    Lease,
+    Queue,
+    Reclaimed,
+    acquire,
+    fenced_update,
+    marks,
+    reclaim,
+    suspect_running,
+)
+from pixivflow.ledger.moves import (
+    CELL_AFTER_DELIVERY,
+    DeliveryState,
+    IntentFacts,
+    delivery_state,
+    read_reason,
+)
 from pixivflow.ledger.slots import refresh_slot
 from protocol.payloads import Payload
 from protocol.reasons import Reason
@@ -50,12 +67,15 @@ def commit_delivery(
 ) -> Committed | None:
     """Write intents, outbox rows and the cell in one go; None for a stale lease.
 
-    A route that has the work already gets no second intent. Without a route left the cell ends.
+    A route that has the work already, or refused it, gets no second intent, whatever the revision. Without a route
+    left the cell ends. None, too, for a cell whose files are not committed or whose work is another.
     """
+    expected = " AND ".join(["status = 'artifact_ready'", *("work = ?" for _ in intents)])
+    works = [str(intent.payload.work) for intent in intents]
+    if not fenced_update(db, lease, now, "crashes = 0", expected=expected, expected_values=works):
+        return None
     if not intents:
         return Committed(CellStatus.SUBMITTED) if end_cell(db, lease, CellStatus.SUBMITTED, now) else None
-    if not fenced_update(db, lease, now, "crashes = 0"):
-        return None
     sent = [intent for intent in intents if _insert_intent(db, lease.id, revision, intent, now)]
     had = tuple(intent.payload.route for intent in intents if intent not in sent)
     if not sent:
@@ -75,6 +95,8 @@ def commit_delivery(
 
 def _insert_intent(db: Database, cell_id: int, revision: str, intent: NewIntent, now: int) -> bool:
     payload = intent.payload
+    if not intent_allows(db, payload.work, payload.route):
+        return False
     row = db.execute(
         """INSERT INTO deliveries (idempotency_key, route, work, revision, cell_id, slot_id, target_id, created_at)
            VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING RETURNING id""",
@@ -117,20 +139,39 @@ def claim_row(
     held: Collection[int] = (),
     only: Collection[int] | None = None,
 ) -> ClaimedRow | None:
-    """Lease the route's next due row; ``only`` narrows to the intents of these cells."""
-    crash_bound = CRASH_LIMIT - 1 if suspect_running(db, Queue.OUTBOX) else CRASH_LIMIT
+    """Lease the route's next due row; ``only`` narrows to the intents of these cells.
+
+    Rows whose lease has expired are taken back first; those past their own expiry are left to the sweep.
+    """
+    reclaim_rows(db, now, held)
+    crash_bound = CRASH_LIMIT - 1 if suspect_running(db) else CRASH_LIMIT
     narrowed = "" if only is None else f"AND deliveries.cell_id IN ({marks(only)})"
     row = db.execute(
         f"""SELECT outbox.id, delivery_id, payload, attempts, coalesce(max_attempts, 1), expires_at,
                 deliveries.slot_id, deliveries.target_id
             FROM outbox JOIN deliveries ON deliveries.id = outbox.delivery_id
-            WHERE state = 'pending' AND outbox.route = ? AND due_at <= ? AND crashes < ?
+            WHERE state = 'pending' AND outbox.route = ? AND due_at <= ? AND crashes < ? AND expires_at > ?
               AND outbox.id NOT IN ({marks(held)}) {narrowed}
             ORDER BY priority DESC, due_at, outbox.id LIMIT 1""",
-        (route, now, crash_bound, *held, *(only or ())),
+        (route, now, crash_bound, now, *held, *(only or ())),
     ).fetchone()
     lease = None if row is None else acquire(db, Queue.OUTBOX, row[0], owner, now)
     return None if lease is None else ClaimedRow(lease, row[1], route, *row[2:])
+
+
+def reclaim_rows(
+    db: Database, now: int, held: Collection[int], *, everyone: bool = False
+) -> tuple[Reclaimed, ...]:
+    """Take back outbox rows whose holder is gone, and end those that crashed too often. See `leases.reclaim`."""
+
+    def end(row: Reclaimed) -> None:
+        detail = f"the daemon died {row.crashes} times in a row while working on it"
+        settled = Settled(
+            IntentStatus.FAILED, Reason.CRASHED_REPEATEDLY, error_class="crashed", detail=detail
+        )
+        end_row_unleased(db, row.id, settled, now)
+
+    return reclaim(db, Queue.OUTBOX, now, held, everyone=everyone, end=end)
 
 
 class Settled(msgspec.Struct, frozen=True):
@@ -209,15 +250,20 @@ def _after_row(db: Database, row_id: int, settlement: Settlement, now: int) -> S
     ).fetchone()
     if isinstance(settlement, Postponed):
         return SettleResult(cell_id, slot_id, None)
-    db.execute(
-        "UPDATE deliveries SET status = ?, reason = ?, remote_id = coalesce(?, remote_id), settled_at = ? WHERE id = ?",
+    changed = db.execute(
+        """UPDATE deliveries SET status = ?, reason = ?, remote_id = coalesce(?, remote_id), settled_at = ?
+           WHERE id = ? AND status = 'pending'""",
         (settlement.status, settlement.reason, settlement.remote_id, now, delivery_id),
-    )
+    ).rowcount
+    if not changed:
+        record_event(
+            db, now, "illegal_move", f"deliveries:{delivery_id}", f"settled before; now {settlement.status}"
+        )
     return SettleResult(cell_id, slot_id, heal_cell(db, cell_id, now))
 
 
 def heal_cell(db: Database, cell_id: int, now: int) -> CellStatus | None:
-    """End a ``delivery_pending`` cell whose intents have all ended; None while one is live."""
+    """End a ``delivery_pending`` cell whose intents have all ended; None while one is live, or without any."""
     rows = db.execute(
         """SELECT deliveries.status, deliveries.reason, outbox.last_error, EXISTS (SELECT 1 FROM outbox AS row
                WHERE row.delivery_id = deliveries.id AND row.state IN ('pending', 'running', 'uncertain'))
@@ -226,10 +272,10 @@ def heal_cell(db: Database, cell_id: int, now: int) -> CellStatus | None:
     ).fetchall()
     state = delivery_state([IntentFacts(IntentStatus(row[0]), bool(row[3])) for row in rows])
     status = CELL_AFTER_DELIVERY[state]
-    if status is None or not _in_delivery(db, cell_id):
+    if status is None or not rows or not _in_delivery(db, cell_id):
         return None
     failed = next((row for row in rows if row[0] == IntentStatus.FAILED), None)
-    reason = None if failed is None else Reason(failed[1] or Reason.DELIVERY_FAILED)
+    reason = None if failed is None else read_reason(failed[1]) or Reason.DELIVERY_FAILED
     end_unleased(db, cell_id, status, reason, None if failed is None else failed[2], now)
     if state in {DeliveryState.CONFIRMED, DeliveryState.DUPLICATE}:
         discard_cache_of(db, cell_id)
@@ -253,7 +299,8 @@ def make_due(db: Database, route: str, now: int) -> int:
 def expired_rows(db: Database, now: int, limit: int = 100) -> tuple[int, ...]:
     """Return pending rows that waited for their receiver until they expired."""
     rows = db.execute(
-        "SELECT id FROM outbox WHERE state = 'pending' AND expires_at <= ? ORDER BY id LIMIT ?", (now, limit)
+        "SELECT id FROM outbox WHERE state = 'pending' AND expires_at <= ? ORDER BY expires_at LIMIT ?",
+        (now, limit),
     ).fetchall()
     return tuple(row[0] for row in rows)
 

@@ -7,7 +7,7 @@ import msgspec
 from sqlite_utils import Database
 
 from pixivflow.ledger.events import record_event
-from pixivflow.ledger.moves import CellFacts, business_status, slot_status
+from pixivflow.ledger.moves import CellFacts, business_status, read_reason, read_status, slot_status
 from protocol.reasons import Reason
 from protocol.states import CellStatus, SlotStatus, Trigger
 
@@ -155,13 +155,14 @@ def record_missed(
     watermark: int,
 ) -> None:
     """Record an occurrence that was not run (or ``count`` of them, ending with this one), so that no gap is silent."""
-    db.execute(
+    recorded = db.execute(
         """INSERT INTO slots (slot_id, schedule_id, occurrence_at, trigger, status, missed_count, correlation_id,
                created_at, ended_at)
            VALUES (?, ?, ?, ?, 'missed', ?, ?, ?, ?) ON CONFLICT (slot_id) DO NOTHING""",
         (slot_id, schedule_id, occurrence_at, Trigger.CRON, count, secrets.token_hex(8), now, now),
-    )
-    record_event(db, now, "missed", f"slot:{slot_id}", f"{count} occurrence(s)")
+    ).rowcount
+    if recorded:
+        record_event(db, now, "missed", f"slot:{slot_id}", f"{count} occurrence(s)")
     move_watermark(db, schedule_id, watermark)
 
 
@@ -177,7 +178,8 @@ def admit(db: Database, overlap: Mapping[str, str], now: int) -> Admission:
     """Admit waiting slots, oldest first; ``overlap`` maps a schedule to ``queue`` or ``skip``.
 
     A schedule's slot waits while an earlier one still has a pending or running cell. With ``queue`` one slot
-    waits and further ones are skipped; with ``skip`` none waits. Manual slots overlap nothing and are admitted.
+    waits and further ones are skipped; with ``skip`` none waits. Slots of a catch-up
+    were ordered as they are and all wait, one after the other. Manual slots overlap nothing and are admitted.
     """
     admitted: list[str] = []
     skipped: list[str] = []
@@ -190,6 +192,8 @@ def admit(db: Database, overlap: Mapping[str, str], now: int) -> Admission:
         if trigger == Trigger.MANUAL or not _schedule_runs(db, schedule_id):
             db.execute("UPDATE slots SET admitted_at = ? WHERE slot_id = ?", (now, slot_id))
             admitted.append(slot_id)
+        elif trigger == Trigger.CATCH_UP:
+            continue
         elif overlap.get(schedule_id, "queue") == "queue" and schedule_id not in waiting:
             waiting.add(schedule_id)
         else:
@@ -232,7 +236,7 @@ def refresh_slot(db: Database, slot_id: str | None, now: int) -> SlotStatus | No
         "SELECT status, reason_code, lease_generation FROM cells WHERE slot_id = ?", (slot_id,)
     ).fetchall()
     cells = [
-        CellFacts(CellStatus(status), None if reason is None else Reason(reason), started=generation > 0)
+        CellFacts(read_status(status) or CellStatus.PENDING, read_reason(reason), started=generation > 0)
         for status, reason, generation in rows
     ]
     status, business = slot_status(cells), business_status(cells)

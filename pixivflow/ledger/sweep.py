@@ -1,15 +1,21 @@
 """What is ended from outside: rows whose holders died, cells past their time, rows past their expiry."""
 
 from collections.abc import Collection, Mapping
+from functools import partial
+from typing import Final
 
 import msgspec
 from sqlite_utils import Database
 
-from pixivflow.ledger.cells import end_unleased
-from pixivflow.ledger.leases import CRASH_LIMIT, Queue, Reclaimed, reclaim
-from pixivflow.ledger.outbox import Settled, end_row_unleased, expired_rows, heal_cell
+from pixivflow.ledger.cells import end_unleased, reclaim_cells
+from pixivflow.ledger.leases import CRASH_LIMIT, Queue, Reclaimed, apart
+from pixivflow.ledger.moves import read_reason
+from pixivflow.ledger.outbox import Settled, end_row_unleased, expired_rows, heal_cell, reclaim_rows
 from protocol.reasons import Reason
 from protocol.states import CellStatus, IntentStatus
+
+BATCH: Final = 100
+"""How many rows of a kind one sweep ends."""
 
 
 class Swept(msgspec.Struct, frozen=True):
@@ -26,22 +32,10 @@ def reclaim_orphaned(
     db: Database, now: int, held: Mapping[Queue, Collection[int]], *, everyone: bool = False
 ) -> tuple[Reclaimed, ...]:
     """Take back rows of both queues from holders that are gone, and end those that crashed too often."""
-    taken = tuple(
-        row for queue in Queue for row in reclaim(db, queue, now, held.get(queue, ()), everyone=everyone)
+    return (
+        *reclaim_cells(db, now, held.get(Queue.CELLS, ()), everyone=everyone),
+        *reclaim_rows(db, now, held.get(Queue.OUTBOX, ()), everyone=everyone),
     )
-    for row in taken:
-        if row.crashes >= CRASH_LIMIT:
-            _end_crashed(db, row, now)
-    return taken
-
-
-def _end_crashed(db: Database, row: Reclaimed, now: int) -> None:
-    text = f"the daemon died {row.crashes} times in a row while working on it"
-    if row.queue is Queue.CELLS:
-        end_unleased(db, row.id, CellStatus.FAILED, Reason.CRASHED_REPEATEDLY, text, now)
-    else:
-        settled = Settled(IntentStatus.FAILED, Reason.CRASHED_REPEATEDLY, error_class="crashed", detail=text)
-        end_row_unleased(db, row.id, settled, now)
 
 
 def sweep(db: Database, now: int, held: Mapping[Queue, Collection[int]]) -> Swept:
@@ -53,18 +47,27 @@ def sweep(db: Database, now: int, held: Mapping[Queue, Collection[int]]) -> Swep
         reclaimed=taken,
         crashed=tuple(f"{row.queue}:{row.id}" for row in taken if row.crashes >= CRASH_LIMIT),
         overdue_cells=tuple(
-            cell for cell in _overdue(db, now) if cell not in resumed and _end_overdue(db, cell, now)
+            cell
+            for cell in _overdue(db, now, BATCH + len(resumed))
+            if cell not in resumed and apart(db, now, f"cells:{cell}", partial(_end_overdue, db, cell, now))
         ),
         expired_rows=tuple(
-            row for row in expired_rows(db, now) if row not in resumed_rows and _abandon(db, row, now)
+            row
+            for row in expired_rows(db, now, BATCH + len(resumed_rows))
+            if row not in resumed_rows and apart(db, now, f"outbox:{row}", partial(_abandon, db, row, now))
         ),
-        healed_cells=tuple(cell for cell in _in_delivery(db) if heal_cell(db, cell, now) is not None),
+        healed_cells=tuple(
+            cell
+            for cell in _in_delivery(db)
+            if apart(db, now, f"cells:{cell}", partial(heal_cell, db, cell, now)) is not None
+        ),
     )
 
 
-def _overdue(db: Database, now: int) -> tuple[int, ...]:
+def _overdue(db: Database, now: int, limit: int) -> tuple[int, ...]:
     rows = db.execute(
-        "SELECT id FROM cells WHERE state = 'pending' AND retry_until <= ? ORDER BY id LIMIT 100", (now,)
+        "SELECT id FROM cells WHERE state = 'pending' AND retry_until <= ? ORDER BY retry_until LIMIT ?",
+        (now, limit),
     ).fetchall()
     return tuple(row[0] for row in rows)
 
@@ -72,15 +75,17 @@ def _overdue(db: Database, now: int) -> tuple[int, ...]:
 def _end_overdue(db: Database, cell_id: int, now: int) -> bool:
     """End a cell at the end of its time with the cause that kept it waiting."""
     row = db.execute(
-        """SELECT reason_code, reason, auth_reason, auth_expired_at FROM cells
+        """SELECT reason_code, reason, auth_reason, auth_expired_at, cooldown_until FROM cells
            LEFT JOIN accounts ON accounts.name = cells.account WHERE cells.id = ?""",
         (cell_id,),
     ).fetchone()
-    code, explanation, auth_reason, auth_expired_at = row
+    code, explanation, auth_reason, auth_expired_at, cooldown_until = row
     if auth_expired_at is not None:
         reason, text = Reason.AUTH_FAILED, auth_reason or "the account is logged out; run: pixivflow login"
     elif code is not None:
-        reason, text = Reason(code), explanation
+        reason, text = read_reason(code) or Reason.INTERNAL_ERROR, explanation
+    elif cooldown_until is not None and cooldown_until > now:
+        reason, text = Reason.RATE_LIMITED, "its account was cooling down until its time was over"
     else:
         reason, text = Reason.QUEUED_TOO_LONG, "it waited for its turn until its time was over"
     return end_unleased(db, cell_id, CellStatus.FAILED, reason, text, now)

@@ -66,7 +66,7 @@ def _nearest_occurrence(config: Config, schedule: ScheduleSection, now: int) -> 
         lead_s=config.scheduler.lead_s,
     )
     if not isinstance(answer, Accepted):
-        raise OrderRefused(f"{answer.reason} For a slot outside the timetable add --now.")
+        raise OrderRefused(f"{answer.reason}; for a slot outside the timetable add --now")
     return due_slot(config, schedule, answer.occurrence_ms, Trigger.MANUAL, now)
 
 

@@ -81,7 +81,8 @@ class Daemon:
         try:
             await self.trigger(key)
         except DaemonUnreachable as lost:
-            assert lost.sent, lost
+            if not lost.sent:
+                raise
 
     async def slot(self, slot_id: str) -> dict[str, Any]:
         return dict(await self.ask("slots.get", slot_id=slot_id))
@@ -153,7 +154,11 @@ class Stage:
         self.config.write_text(_config_text(self.plan, self.simulator))
 
     async def start(
-        self, failpoint: str | None = None, *, env: Mapping[str, str] | None = None, arguments: tuple[str, ...] = ()
+        self,
+        failpoint: str | None = None,
+        *,
+        env: Mapping[str, str] | None = None,
+        arguments: tuple[str, ...] = (),
     ) -> Daemon:
         """Start a daemon and return at once."""
         log = self.folder / f"daemon-{len(self.daemons)}.log"
@@ -174,7 +179,9 @@ class Stage:
         self.daemons.append(daemon)
         return daemon
 
-    async def start_ready(self, failpoint: str | None = None, *, env: Mapping[str, str] | None = None) -> Daemon:
+    async def start_ready(
+        self, failpoint: str | None = None, *, env: Mapping[str, str] | None = None
+    ) -> Daemon:
         """Start a daemon and return when it answers."""
         daemon = await self.start(failpoint, env=env)
         await daemon.ready()
@@ -183,7 +190,7 @@ class Stage:
     async def until(self, what: str, look: Callable[[], Awaitable[bool]]) -> None:
         """Look again and again until it is true; fail at the deadline with the daemon's log."""
         with trio.move_on_after(DEADLINE_S):
-            while not await look():
+            while not await look():  # noqa: ASYNC110 - what happens in another process sets no event here
                 await trio.sleep(LOOK_S)
             return
         raise AssertionError(f"not within {DEADLINE_S:.0f} s: {what}\n{self.logs()}")
@@ -322,4 +329,3 @@ scan_limit = 20
 storage = "{storage}"
 routes = [{", ".join(json.dumps(route) for route in routes)}]
 """
-

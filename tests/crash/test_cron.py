@@ -1,5 +1,6 @@
 """The timetable itself, with seconds."""
 
+from itertools import pairwise
 from pathlib import Path
 
 from tests.crash.audit import audit, bound_works
@@ -16,8 +17,10 @@ async def test_the_timetable_makes_a_slot_for_each_occurrence_and_each_gets_one_
 
         await stage.until("two slots succeed", enough)
         assert await daemon.stop() == 0
-        occurrences = [row["occurrence_at"] for row in stage.rows("SELECT occurrence_at FROM slots ORDER BY 1")]
-        assert all(later - earlier == 1000 for earlier, later in zip(occurrences, occurrences[1:], strict=False))
+        occurrences = [
+            row["occurrence_at"] for row in stage.rows("SELECT occurrence_at FROM slots ORDER BY 1")
+        ]
+        assert all(later - earlier == 1000 for earlier, later in pairwise(occurrences))
 
         stage.write_config(cron=NEVER)
         after = await stage.start_ready()

@@ -31,7 +31,9 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
     subprocess.run(["umount", str(folder)], check=True)
 
 
-async def test_a_full_disk_leaves_no_half_work_and_is_recovered_from(tmp_path: Path, small_disk: Path) -> None:
+async def test_a_full_disk_leaves_no_half_work_and_is_recovered_from(
+    tmp_path: Path, small_disk: Path
+) -> None:
     plan = Plan(download_dir="disk/downloads")
     options = SimulatorOptions(image_min_bytes=PAGE)
     async with open_stage(tmp_path, plan, pages=2, options=options) as stage:
@@ -49,7 +51,10 @@ async def test_a_full_disk_leaves_no_half_work_and_is_recovered_from(tmp_path: P
         [cell] = stage.rows("SELECT state, status FROM cells")
         assert (cell["state"], cell["status"]) == ("pending", "selected")
         there = {path for path in stage.downloads.rglob("*") if path.is_file()}
-        recorded = {stage.downloads / row["path"] for row in stage.rows("SELECT path FROM artifacts WHERE sha256 > ''")}
+        recorded = {
+            stage.downloads / row["path"]
+            for row in stage.rows("SELECT path FROM artifacts WHERE sha256 > ''")
+        }
         assert there == recorded, "nothing half stored, and nothing recorded that is not there"
         assert stage.simulator.receiver.posts == []
         bound = bound_works(stage)
@@ -60,4 +65,4 @@ async def test_a_full_disk_leaves_no_half_work_and_is_recovered_from(tmp_path: P
         assert await after.slot_ends(slot) == "success"
         assert await after.stop() == 0
         assert bound_works(stage) == bound
-        audit(stage)
+        audit(stage, cell_attempts=1)

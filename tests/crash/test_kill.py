@@ -3,31 +3,39 @@
 from pathlib import Path
 
 import pytest
+import trio
 
-from tests.crash.audit import audit, bound_works, clean_up
 from pixivflow.simulator.server import SimulatorOptions
+from tests.crash.audit import audit, bound_works, clean_up
 from tests.crash.stage import SIGKILLED, Plan, open_stage
 
+SLOT = "often@manual-k"
 BOTH = ("channel", "inbox")
 CELL_STEPS = ("cell.bound", "cell.planned", "cell.committed", "cell.delivering")
 PAGE_STEPS = ("download.renamed", "download.recorded")
 CHANNEL_STEPS = ("outbox.sent", "outbox.settled")
 FOLDER_STEPS = ("folder.staged", "folder.placed", "folder.published")
 PLACES = [
-    *((place, pages, BOTH) for place in PAGE_STEPS for pages in (1, 4)),
-    *((place, 2, BOTH) for place in CELL_STEPS),
-    *((place, 2, ("channel",)) for place in CHANNEL_STEPS),
-    *((place, 2, ("inbox",)) for place in FOLDER_STEPS),
+    *((place, BOTH) for place in (*CELL_STEPS, *PAGE_STEPS)),
+    *((place, ("channel",)) for place in CHANNEL_STEPS),
+    *((place, ("inbox",)) for place in FOLDER_STEPS),
 ]
+PAGES = {"persistent": 1, "cache": 4}
 
 
-@pytest.mark.parametrize("storage", ["persistent", "cache"])
-@pytest.mark.parametrize(("place", "pages", "routes"), PLACES)
+@pytest.mark.parametrize(("place", "routes"), PLACES)
 async def test_a_death_there_changes_nothing_that_a_reader_sees(
-    tmp_path: Path, place: str, pages: int, routes: tuple[str, ...], storage: str
+    tmp_path: Path, place: str, routes: tuple[str, ...]
 ) -> None:
-    plan = Plan(targets={"one": (storage, routes)})
-    async with open_stage(tmp_path, plan, pages=pages) as stage:
+    async with trio.open_nursery() as nursery:
+        for storage, pages in PAGES.items():
+            folder = tmp_path / storage
+            folder.mkdir()
+            nursery.start_soon(_die_and_recover, folder, Plan({"one": (storage, routes)}), place, pages)
+
+
+async def _die_and_recover(folder: Path, plan: Plan, place: str, pages: int) -> None:
+    async with open_stage(folder, plan, pages=pages) as stage:
         dying = await stage.start_ready(place)
         await dying.trigger_and_die("k")
         assert await dying.ended() == SIGKILLED
@@ -35,11 +43,10 @@ async def test_a_death_there_changes_nothing_that_a_reader_sees(
         newer = stage.add_newer_work()
 
         after = await stage.start_ready()
-        assert await after.slot_ends("often@manual-k") == "success"
+        assert await after.slot_ends(SLOT) == "success"
         assert await after.stop() == 0
-        await clean_up(stage)
 
-        assert list(bound) == [("often@manual-k", "one")]
+        assert list(bound) == [(SLOT, "one")]
         assert bound_works(stage) == bound
         assert f"illustration:{newer.id}" not in bound.values()
         audit(stage)
@@ -47,13 +54,15 @@ async def test_a_death_there_changes_nothing_that_a_reader_sees(
         assert {row["attempts"] for row in spent} == {0}
 
 
-async def test_a_post_that_was_stored_but_not_settled_is_asked_for_again_under_its_key(tmp_path: Path) -> None:
+async def test_a_post_that_was_stored_but_not_settled_is_asked_for_again_under_its_key(
+    tmp_path: Path,
+) -> None:
     async with open_stage(tmp_path) as stage:
         dying = await stage.start_ready("outbox.sent")
         await dying.trigger_and_die("k")
         await dying.ended()
         after = await stage.start_ready()
-        assert await after.slot_ends("often@manual-k") == "success"
+        assert await after.slot_ends(SLOT) == "success"
         attempts = stage.simulator.receiver.attempts
         assert [attempt.outcome for attempt in attempts] == ["accepted", "replayed"]
         assert len({attempt.key for attempt in attempts}) == 1
@@ -65,7 +74,7 @@ async def test_what_was_stored_before_the_death_is_not_fetched_again(tmp_path: P
         await dying.trigger_and_die("k")
         await dying.ended()
         after = await stage.start_ready()
-        assert await after.slot_ends("often@manual-k") == "success"
+        assert await after.slot_ends(SLOT) == "success"
         assert stage.simulator.requests.total("image") == 3
 
 
@@ -76,4 +85,18 @@ async def test_a_death_while_a_token_is_saved_does_not_lose_the_login(tmp_path: 
         await dying.trigger_and_die("k")
         assert await dying.ended() == SIGKILLED
         after = await stage.start_ready()
-        assert await after.slot_ends("often@manual-k") == "success"
+        assert await after.slot_ends(SLOT) == "success"
+
+
+async def test_a_delivered_work_of_the_cache_is_removed_after_the_death_too(tmp_path: Path) -> None:
+    async with open_stage(tmp_path, Plan({"one": ("cache", BOTH)}), pages=2) as stage:
+        dying = await stage.start_ready("outbox.settled")
+        await dying.trigger_and_die("k")
+        await dying.ended()
+        after = await stage.start_ready()
+        assert await after.slot_ends(SLOT) == "success"
+        assert await after.stop() == 0
+        await clean_up(stage)
+        assert not stage.rows("SELECT id FROM artifacts")
+        assert not (stage.state / "cache" / SLOT).exists()
+        audit(stage)

@@ -85,7 +85,9 @@ async def test_a_second_interrupt_ends_at_once_and_is_as_safe_as_a_crash(tmp_pat
         stage.simulator.faults.add(Fault("/auth/token", "hang"))
         daemon = await stage.start_ready()
         await daemon.trigger("k")
-        await stage.until_asked("/auth/token")  # a refresh on the wire is given a second: the stop takes a while
+        await stage.until_asked(
+            "/auth/token"
+        )  # a refresh on the wire is given a second: the stop takes a while
         daemon.process.send_signal(signal.SIGINT)
 
         async def stopping() -> bool:

@@ -33,7 +33,7 @@ async def test_a_simulated_run_touches_nothing_real(tmp_path: Path, short_folder
             daemon = await stage.start(env={"TMPDIR": str(short_folder)}, arguments=("--simulate",))
 
             async def delivered() -> bool:
-                sockets = list(short_folder.glob("*/state/control.sock"))
+                sockets = _sockets(short_folder)
                 if not sockets:
                     return False
                 try:
@@ -54,4 +54,10 @@ async def test_a_simulated_run_touches_nothing_real(tmp_path: Path, short_folder
 
 
 def _everything(folder: Path) -> set[str]:
-    return {os.path.relpath(Path(parent, name), folder) for parent, _, names in os.walk(folder) for name in names}
+    return {
+        os.path.relpath(Path(parent, name), folder) for parent, _, names in os.walk(folder) for name in names
+    }
+
+
+def _sockets(folder: Path) -> list[Path]:
+    return list(folder.glob("*/state/control.sock"))

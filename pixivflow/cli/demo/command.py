@@ -2,6 +2,7 @@
 
 import io
 import os
+import shlex
 import signal
 import sys
 from collections.abc import AsyncIterator
@@ -54,7 +55,10 @@ async def _run(place: Place, stage: Stage) -> int:
         async with trio.open_nursery() as nursery:
             received: list[int] = []
             nursery.start_soon(_stop_at_a_signal, signals, received, nursery.cancel_scope)
-            code = await _demonstrate(place, stage)
+            try:
+                code = await _demonstrate(place, stage)
+            except ViewerGone:
+                code = FAILURE
             nursery.cancel_scope.cancel("the demo is over")
     if received:
         stage.console.print(f"stopped by {signal.Signals(received[0]).name}; the daemon has ended, too")
@@ -73,13 +77,14 @@ async def _stop_at_a_signal(
 
 async def _demonstrate(place: Place, stage: Stage) -> int:
     """Play, judge and show; an error that belongs to the play ends here."""
+    await trio.lowlevel.checkpoint()
     stage.title("PixivFlow demo: three slots, one crash, and every post exactly once.")
     evidence: Evidence | None = None
     found: tuple[str, ...] = ()
     try:
         evidence = await _performed(place, stage)
         found = problems(evidence, SLOTS)
-    except (DemoFailed, ViewerGone, LedgerLocked, LedgerRefused, LedgerUnavailable, OSError) as error:
+    except (DemoFailed, LedgerLocked, LedgerRefused, LedgerUnavailable, OSError) as error:
         found = (f"{error}",)
     if evidence is not None:
         stage.table(evidence.slots[:SLOTS], evidence.posts)
@@ -106,10 +111,7 @@ def _praise(evidence: Evidence | None) -> str:
         return ""
     cells = [cell for slot in evidence.slots[:SLOTS] for cell in slot.cells]
     posts = sum(len(cell.deliveries) for cell in cells)
-    return (
-        f"{len(cells)} works in {SLOTS} slots, {posts} posts: each of them exactly once, by the ledger and by "
-        "the receivers; every file has its record."
-    )
+    return f"{len(cells)} works, {posts} posts, each exactly once; ledger, receivers and files agree."
 
 
 def _places(place: Place) -> tuple[tuple[str, str], ...]:
@@ -118,5 +120,5 @@ def _places(place: Place) -> tuple[tuple[str, str], ...]:
         ("inbox", f"{place.inbox}{os.sep}"),
         ("configuration", str(place.config)),
         ("log", str(place.log)),
-        ("look inside", f"pixivflow -c {place.config} slots list"),
+        ("look inside", f"pixivflow -c {shlex.quote(str(place.config))} slots list"),
     )

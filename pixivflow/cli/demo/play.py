@@ -56,6 +56,7 @@ class Play:
             self._simulator.faults.add(Fault(match="/submissions", method="POST", kind="lose_answer"))
             key = await self._until_an_answer_is_lost(daemon)
             await self._end(daemon)
+            await self._show()
             self._stage.tell(
                 f"SIGKILL: process {daemon.pid} is dead, in the middle of a slot.",
                 "The receiver had just stored a post and its answer was lost: the daemon died without knowing "
@@ -145,15 +146,16 @@ class Play:
             for cell in each.cells:
                 if cell.cell.work is not None:
                     self._bound.setdefault((each.slot.slot_id, cell.cell.target_id), cell.cell.work)
-        self._stage.show(slots[:SLOTS], await self._posts())
+        await self._show()
+
+    async def _show(self) -> None:
+        self._stage.show(slots_in_order(self._slots.values())[:SLOTS], await self._posts())
 
     async def _posts(self) -> tuple[VisiblePost, ...]:
         return channel_posts(self._simulator.receiver.posts) + await inbox_posts(self._place)
 
     def _answers(self, key: str) -> tuple[str, ...]:
-        return tuple(
-            attempt.outcome for attempt in self._simulator.receiver.attempts if attempt.key == key
-        )
+        return tuple(attempt.outcome for attempt in self._simulator.receiver.attempts if attempt.key == key)
 
     def _check_alive(self, daemon: Daemon) -> None:
         if daemon.exit_code is not None:

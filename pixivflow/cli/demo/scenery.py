@@ -12,7 +12,7 @@ from pixivflow.simulator.server import Simulator, SimulatorOptions
 from pixivflow.unix_websocket import SocketPathTooLong, check_path
 
 SCHEDULE: Final = "demo"
-EVERY_S: Final = 4
+EVERY_S: Final = 3
 CHANNEL: Final = "channel"
 INBOX: Final = "inbox"
 ROUTES: Final = MappingProxyType({"landscape": (CHANNEL,), "ranking": (CHANNEL,), "comic": (CHANNEL, INBOX)})
@@ -128,7 +128,6 @@ routes = ["{CHANNEL}", "{INBOX}"]
 type = "multipart"
 url = "{simulator.receiver_url}/submissions"
 readiness_url = "{simulator.receiver_url}/ready"
-fields = {{ title = "{{{{title}}}}", tags = "{{{{tags}}}}", link = "{{{{link}}}}" }}
 retry_base = "1s"
 
 [routes.{INBOX}]

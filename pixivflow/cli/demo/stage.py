@@ -9,14 +9,17 @@ from rich.console import Console, Group, RenderableType
 from rich.live import Live
 from rich.padding import Padding
 from rich.spinner import Spinner
-from rich.table import Table
 from rich.text import Text
 
 from pixivflow.cli.demo.facts import SlotFacts, VisiblePost
-from pixivflow.cli.demo.table import plain, slot_name, table_of, work_text
+from pixivflow.cli.demo.table import slot_name, table_of, work_text
+from pixivflow.cli.output import plain
 from protocol.states import CellStatus
 
 MARGIN: Final = 9
+LEGEND: Final = (
+    "Slots by their time (UTC). kept: in the downloads; dropped: cached only until it was delivered."
+)
 
 
 class ViewerGone(Exception):
@@ -52,7 +55,8 @@ class Stage:
         if not self.console.is_terminal:
             yield
             return
-        with Live(console=self.console, auto_refresh=False, transient=True) as self._live:
+        with Live(console=self.console, auto_refresh=False, transient=True) as live:
+            self._live = live
             try:
                 yield
             finally:
@@ -65,14 +69,16 @@ class Stage:
 
     def tell(self, what: str, why: str = "", *, style: str = "bold") -> None:
         """Print what happened now, and why that is worth watching."""
-        line = Table.grid(padding=(0, 1))
-        line.add_column(width=MARGIN - 2, justify="right", no_wrap=True)
-        line.add_column()
-        said = Text(what, style)
-        if why:
-            said.append(f"\n{why}", "not bold dim")
-        line.add_row(Text(f"{self._clock() - self._began:.1f} s", "cyan"), said)
-        self.console.print(line)
+        width = max(MARGIN, self.console.width - MARGIN)
+        lines = [
+            line for text in (Text(what, style), Text(why, "dim")) for line in text.wrap(self.console, width)
+        ]
+        margin = Text(f"{f'{self._clock() - self._began:.1f} s':>{MARGIN - 2}}  ", "cyan")
+        for line in lines:
+            line.rstrip()
+            if line:
+                self.console.print(margin + line)
+                margin = Text(" " * MARGIN)
 
     def expect(self, what: str) -> None:
         """Say what is waited for."""
@@ -92,7 +98,7 @@ class Stage:
         if slot.slot.slot_id not in self._mentioned:
             self._mentioned.add(slot.slot.slot_id)
             targets = ", ".join(cell.cell.target_id for cell in slot.cells)
-            self.tell(f"slot {slot_name(slot, 0)} UTC is due: {targets}", style="")
+            self.tell(f"slot {slot_name(slot, 0)} is due: {targets}", style="")
 
     def _mention_ends(self, slot: SlotFacts) -> None:
         for cell in slot.cells:
@@ -111,19 +117,27 @@ class Stage:
         slots, posts = self._scene
         self._spinner.update(text=Text(self._waits_for, "dim"))
         waiting = Padding(self._spinner, (0, 0, 0, MARGIN - 2))
-        return Group("", table_of(slots, posts, self.console.width), waiting) if slots else Group("", waiting)
+        table = table_of(slots, posts, self.console.width)
+        return Group("", table, "", waiting) if slots else Group("", waiting)
 
     def table(self, slots: Sequence[SlotFacts], posts: Sequence[VisiblePost]) -> None:
         """Print the last table."""
         self.console.print()
-        self.console.print(table_of(slots, posts, self.console.width))
+        table = table_of(slots, posts, self.console.width)
+        if self.console.is_terminal:
+            self.console.print(table)
+        else:
+            for line in self.console.render_lines(table, pad=False):
+                self.console.print(Text("".join(segment.text for segment in line).rstrip()), soft_wrap=True)
+        self.console.print(Text(LEGEND, "dim"))
+        self.console.print()
 
     def list(self, lines: Iterable[tuple[str, str]]) -> None:
         """Print names and what they stand for; the latter can be copied."""
         rows = tuple(lines)
         width = max(len(name) for name, _ in rows) + 2
         for name, value in rows:
-            self.console.print(Text(f"{name:<{width}}{value}"), soft_wrap=True)
+            self.console.print(Text(f"{name:<{width}}", "bold") + Text(value, "not bold"), soft_wrap=True)
 
     def verdict(self, good: str, problems: Sequence[str]) -> None:
         """Print how it came out."""
