@@ -100,14 +100,13 @@ class Sweeper:
 
     async def _clean(self) -> None:
         """Remove discarded files. A file is gone before its row, so that a crash between them is only repeated."""
-        while True:
+        after = 0
+        while batch := await self._core.ledger.read(discardable, CLEAN_BATCH, after):
             self._core.pulse.beat("sweeper")
-            batch = await self._core.ledger.read(discardable, CLEAN_BATCH)
+            after = batch[-1].id
             gone = [artifact.id for artifact in batch if await self._remove(artifact)]
             if gone:
                 await self._core.ledger.write(forget_discarded, gone)
-            if len(batch) < CLEAN_BATCH or not gone:
-                return
 
     async def _remove(self, artifact: Artifact) -> bool:
         async with self._naming:

@@ -71,7 +71,9 @@ def test_the_manual_has_a_whole_configuration() -> None:
     assert any(page == "configuration.md" for page, _ in _configurations())
 
 
-@pytest.mark.parametrize(("page", "text"), tuple(_configurations()))
+@pytest.mark.parametrize(
+    ("page", "text"), tuple(_configurations()), ids=lambda value: value.partition("\n")[0]
+)
 def test_a_whole_configuration_in_the_manual_is_accepted(page: str, text: str, tmp_path: Path) -> None:
     secrets = tmp_path / "credentials"
     secrets.mkdir()

@@ -16,6 +16,7 @@ from pixivflow.cli.context import base_config, full_config
 from pixivflow.cli.logs import configure_logs
 from pixivflow.clock import SystemWall
 from pixivflow.config import BaseConfig, Config
+from pixivflow.ledger.faults import LedgerUnavailable
 from pixivflow.ledger.lockfile import LedgerLocked, lock_holder
 from pixivflow.operations.desk import Desk
 from pixivflow.operations.orders import OrderRefused
@@ -85,11 +86,16 @@ async def _ask_ledger(config: Config | BaseConfig, method: str, params: Mapping[
     wall = SystemWall()
     async with open_state(config, wall) as ledger:
         desk = Desk(ledger, wall, config if isinstance(config, Config) else None, lambda _: None)
-        with trio.fail_after(DEADLINE_S):
-            try:
+        try:
+            with trio.fail_after(DEADLINE_S):
                 return msgspec.json.decode(msgspec.json.encode(await desk.methods()[method](params)))
-            except msgspec.ValidationError as error:
-                raise OrderRefused(str(error)) from error
+        except msgspec.ValidationError as error:
+            raise OrderRefused(str(error)) from error
+        except trio.TooSlowError as error:
+            text = (
+                f"ledger {config.storage.ledger_file}: no answer within {DEADLINE_S:.0f} s; look at its disk"
+            )
+            raise LedgerUnavailable(text) from error
 
 
 def ask_daemon(ctx: click.Context, method: str, params: Mapping[str, Any]) -> Any:

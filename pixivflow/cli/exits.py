@@ -26,6 +26,7 @@ UNCERTAIN: Final = 4
 BAD_CONFIG: Final = 65
 UNREACHABLE: Final = 69
 ALREADY_RUNNING: Final = 75
+INTERRUPTED: Final = 130
 
 _CODES: Final[tuple[tuple[type[Exception], int], ...]] = (
     (ConfigRefused, BAD_CONFIG),
@@ -62,3 +63,7 @@ def expected_errors() -> Generator[None]:
         fail(
             str(error) or type(error).__name__, next(code for kind, code in _CODES if isinstance(error, kind))
         )
+    except BaseExceptionGroup as group:
+        if group.split(KeyboardInterrupt)[1] is not None:
+            raise
+        fail("interrupted", INTERRUPTED)  # Ctrl-C while a task of an inner nursery was at work

@@ -161,6 +161,6 @@ def _tell(config: LoginConfig, account: str, answer: TokenAnswer) -> None:
 def _tell_daemon(config: LoginConfig) -> None:
     try:
         trio.run(call, config.storage.control_socket, "accounts.check", {})
-        click.echo("the running daemon uses it from now on")
+        click.echo("the running daemon was told of it")
     except (DaemonUnreachable, CallRefused) as error:
         click.echo(f"note: the daemon was not told, it looks by itself within a minute ({error})", err=True)

@@ -10,6 +10,7 @@ import click
 import msgspec
 
 from pixivflow.cli.asking import NoLedger, ask
+from pixivflow.cli.client import DaemonUnreachable
 from pixivflow.cli.config_commands import CHECKS, config_path
 from pixivflow.cli.exits import fail
 from pixivflow.cli.options import json_option
@@ -17,6 +18,7 @@ from pixivflow.cli.output import print_json, print_table
 from pixivflow.clock import SystemWall
 from pixivflow.config import Config, ConfigRefused, check_config
 from pixivflow.config.model import ScheduleSection
+from pixivflow.ledger.lockfile import LedgerLocked
 from pixivflow.timetable import occurrences, parse_cron, shift_note, slot_id, watermark_is_ahead
 from pixivflow.timetable.cron import SEARCH_DAYS
 
@@ -65,10 +67,13 @@ def lenient_config(ctx: click.Context) -> Config:
 
 
 def watermarks(ctx: click.Context) -> Mapping[str, int]:
-    """Return the last occurrence of each schedule that the ledger knows; nothing where there is no ledger."""
+    """Return the last occurrence of each schedule that the ledger knows; nothing where it can't be asked."""
     try:
         rows = ask(ctx, "schedules.list", {})
     except NoLedger:
+        return {}
+    except (DaemonUnreachable, LedgerLocked) as error:
+        click.echo(f"note: told from the configuration alone: {error}", err=True)
         return {}
     return {name: row["last_occurrence_at"] for name, row in rows.items()}
 

@@ -1,5 +1,6 @@
 """Orders that a command waits for: through the daemon if one runs, else in this process under the lock."""
 
+import sys
 from collections.abc import Mapping
 from functools import partial
 from typing import Any
@@ -46,6 +47,7 @@ def _attempt(ctx: click.Context, method: str, params: Mapping[str, Any], wait_s:
     if daemon_runs(storage.state_dir):
         ask = partial(call, storage.control_socket, deadline_s=DEADLINE_S)
         cell_ids = trio.run(order_through, ask, method, params)
+        _say("the running daemon is at it; Ctrl-C only ends the waiting")
         try:
             return trio.run(wait_through, ask, cell_ids, wait_s, wall)
         except DaemonUnreachable as error:
@@ -54,4 +56,11 @@ def _attempt(ctx: click.Context, method: str, params: Mapping[str, Any], wait_s:
                 f"the daemon went away while it was waited for; its cells ({cells}) go on when it runs again"
             ) from error
     configure_logs("console", "warning")
+    _say("no daemon runs: it is done here; Ctrl-C stops it, and what is left stays in the ledger")
     return trio.run(run_here, full_config(ctx), wall, method, params, wait_s)
+
+
+def _say(text: str) -> None:
+    """Tell a person at a terminal what goes on meanwhile."""
+    if sys.stderr.isatty():
+        click.echo(text, err=True)

@@ -1,14 +1,14 @@
 """A workshop: the actors' real parts beside the look-alikes; and a bench: actors under virtual time, on an inline ledger."""
 
 import dataclasses
-import json
 import random
 from collections.abc import AsyncGenerator, Callable, Mapping
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 import structlog
 import trio
@@ -32,6 +32,7 @@ from pixivflow.operations.desk import Desk
 from pixivflow.simulator.catalogue import Catalogue
 from pixivflow.simulator.faults import Fault
 from pixivflow.simulator.server import Simulator, SimulatorOptions, open_simulator
+from protocol.messages import RunCell
 
 TAG = "風景"
 DEADLINE_S = 20.0
@@ -48,7 +49,7 @@ routes = ["channel"]
 """
 
 
-@pytest.fixture(autouse=True)
+@pytest.fixture
 def quiet_logs():
     """Keep what actors log, for tests that ask for it."""
     with structlog.testing.capture_logs() as logs:
@@ -82,7 +83,7 @@ class Workshop:
 
     async def ask(self, method: str, **params: Any) -> Any:
         desk = Desk(self.ledger, self.core.wall, self.parts.config, self.core.ring)
-        return json.loads(_encode(await desk.methods()[method](params)))
+        return msgspec.json.decode(msgspec.json.encode(await desk.methods()[method](params)))
 
     async def once(self, *targets: str) -> int:
         return (await self.ask("cells.once", targets=list(targets or ("land",))))[0]
@@ -113,6 +114,19 @@ class Workshop:
     async def ended(self, cell_id: int) -> Mapping[str, Any]:
         return await self.until(cell_id, ended_at=lambda at: at is not None)
 
+    async def due(self, cell_id: int) -> None:
+        """Make a waiting cell due, and ring for it."""
+        await self.change("UPDATE cells SET due_at = 0 WHERE id = ?", cell_id)
+        self.core.ring(RunCell(cell_id))
+
+    def seen(self, path: str) -> list[Any]:
+        return [request for request in self.simulator.requests.seen if request.path.startswith(path)]
+
+    def with_core(self, **changes: Any) -> "Workshop":
+        """The same workshop with other things in its core."""
+        parts = dataclasses.replace(self.parts, core=dataclasses.replace(self.core, **changes))
+        return dataclasses.replace(self, parts=parts)
+
     def fault(self, match: str, kind: str, **more: Any) -> None:
         self.simulator.faults.add(Fault(match, kind, **more))
 
@@ -135,12 +149,6 @@ class Workshop:
             services.cancel_scope.cancel()
 
 
-def _encode(value: Any) -> bytes:
-    import msgspec
-
-    return msgspec.json.encode(value)
-
-
 def _query(db, sql, values):
     cursor = db.execute(sql, values)
     names = [column[0] for column in cursor.description]
@@ -154,10 +162,36 @@ def catalogue_of(works: int = 3) -> Catalogue:
         hours = catalogue.now.timestamp() - 3600 * (works - number)
         catalogue.add(
             catalogue.make_work(
-                created=datetime.fromtimestamp(hours, UTC), tags=(TAG,), width=32, height=32, author=catalogue.authors[0]
+                created=datetime.fromtimestamp(hours, UTC),
+                tags=(TAG,),
+                width=32,
+                height=32,
+                author=catalogue.authors[0],
             )
         )
     return catalogue
+
+
+WORKSHOP = """
+[storage]
+state_dir = "state"
+download_dir = "downloads"
+{storage}
+[pixiv]
+api_url = "{simulator.api_url}"
+oauth_url = "{simulator.oauth_url}"
+image_url = "{simulator.image_url}"
+pace = "0s"
+{pixiv}
+[accounts.main]
+refresh_token = "{token}"
+capacity = {capacity}
+{text}
+[routes.channel]
+type = "multipart"
+url = "{simulator.receiver_url}/submissions"
+{route}
+"""
 
 
 @asynccontextmanager
@@ -175,43 +209,30 @@ async def open_workshop(
     simulator: Simulator | None = None,
 ) -> AsyncGenerator[Workshop]:
     """Start the look-alikes (or use running ones) and build the parts that are pointed at them."""
-    options = options or SimulatorOptions()
-    if simulator is None:
-        async with open_simulator(catalogue=catalogue or catalogue_of(), options=options) as started:
-            async with open_workshop(
-                folder, text, route=route, token=token, storage=storage, capacity=capacity, pixiv=pixiv, simulator=started
-            ) as workshop:
-                yield workshop
-        return
-    config = config_of(
-        folder,
-        f"""
-[storage]
-state_dir = "state"
-download_dir = "downloads"
-{storage or 'min_free = "0B"'}
-[pixiv]
-api_url = "{simulator.api_url}"
-oauth_url = "{simulator.oauth_url}"
-image_url = "{simulator.image_url}"
-pace = "0s"
-{pixiv}
-[accounts.main]
-refresh_token = "{token or simulator.refresh_token}"
-capacity = {capacity}
-{text}
-[routes.channel]
-type = "multipart"
-url = "{simulator.receiver_url}/submissions"
-{route}
-""",
-    )
-    async with open_parts(config, SystemWall()) as parts:
+    async with AsyncExitStack() as stack:
+        if simulator is None:
+            opened = open_simulator(
+                catalogue=catalogue or catalogue_of(), options=options or SimulatorOptions()
+            )
+            simulator = await stack.enter_async_context(opened)
+        config = config_of(
+            folder,
+            WORKSHOP.format(
+                simulator=simulator,
+                text=text,
+                route=route,
+                pixiv=pixiv,
+                capacity=capacity,
+                storage=storage or 'min_free = "0B"',
+                token=token or simulator.refresh_token,
+            ),
+        )
+        parts = await stack.enter_async_context(open_parts(config, SystemWall()))
         yield Workshop(simulator, parts)
 
 
 @pytest.fixture
-def workshops(tmp_path) -> Callable[..., Any]:
+def workshops(tmp_path, quiet_logs) -> Callable[..., Any]:
     """Give the opener of workshops in this test's folder."""
 
     def opened(text: str = TARGET, **more: Any) -> Any:
@@ -221,7 +242,7 @@ def workshops(tmp_path) -> Callable[..., Any]:
 
 
 @pytest.fixture
-async def workshop(tmp_path):
+async def workshop(tmp_path, quiet_logs):
     async with open_workshop(tmp_path) as made:
         yield made
 
@@ -244,6 +265,15 @@ class Bench:
     def change(self, sql: str, *values: Any) -> None:
         self.write(lambda db: db.execute(sql, values).rowcount)
 
+    @asynccontextmanager
+    async def running(self, *actors: Callable[[], Any]) -> AsyncGenerator[None]:
+        """Run actors beside the block and cancel them at its end."""
+        async with trio.open_nursery() as nursery:
+            for actor in actors:
+                nursery.start_soon(actor)
+            yield
+            nursery.cancel_scope.cancel()
+
 
 @contextmanager
 def bench_in(folder: Path, *, start_ms: int = START_MS, routes: tuple[str, ...] = (), **more: Any):
@@ -257,41 +287,24 @@ def bench_in(folder: Path, *, start_ms: int = START_MS, routes: tuple[str, ...] 
             bells.close()
 
 
-@pytest.fixture
-def benches(tmp_path):
-    """Give the opener of benches in this test's folder, for tests that use `autojump_clock`."""
+@dataclasses.dataclass
+class Benches:
+    """Opens benches in one test's folder."""
 
-    def opened(**more: Any) -> Any:
-        return bench_in(tmp_path, **more)
+    folder: Path
 
-    return opened
+    def __call__(self, **more: Any) -> Any:
+        return bench_in(self.folder, **more)
 
+    def config(self, text: str) -> Config:
+        return config_of(self.folder, text)
 
-@asynccontextmanager
-async def running(*actors: Callable[[], Any]) -> AsyncGenerator[trio.Nursery]:
-    """Run actors beside the block and cancel them at its end."""
-    async with trio.open_nursery() as nursery:
-        for actor in actors:
-            nursery.start_soon(actor)
-        yield nursery
-        nursery.cancel_scope.cancel()
+    def ms(self, instant: str) -> int:
+        """Milliseconds of an ISO instant."""
+        return round(datetime.fromisoformat(instant).timestamp() * 1000)
 
 
 @pytest.fixture
-def beside():
-    return running
-
-
-def ms(text: str) -> int:
-    return round(datetime.fromisoformat(text).timestamp() * 1000)
-
-
-@pytest.fixture
-def at_ms():
-    """Milliseconds of an ISO instant."""
-    return ms
-
-
-@pytest.fixture
-def configured():
-    return config_of
+def benches(tmp_path, quiet_logs):
+    """For tests that also ask for `autojump_clock`: time jumps whenever all tasks sleep."""
+    return Benches(tmp_path)

@@ -1,18 +1,22 @@
 """Cells run by real hands against the look-alikes."""
 
-import errno
 import random
 
 import msgspec
 import pytest
 import trio
 
-from pixivflow.ledger.cells import claim_cell
+from actors.heartbeat import run_heartbeat
+from actors.parts import token_folder
+from pixivflow.config.resolve import cell_spec
+from pixivflow.ledger.cells import already_had, claim_cell
+from pixivflow.ledger.engine import Ledger, LedgerUnavailable
 from pixivflow.ledger.health import read_accounts
-from pixivflow.ledger.leases import Queue, release_unowned
+from pixivflow.ledger.leases import Queue, release_unowned, renew
 from pixivflow.ledger.slots import add_adhoc_cell
 from pixivflow.operations.plans import new_cell
-from protocol.specs import CellSpec, Source
+from pixivflow.pixiv.credentials import StoredToken, TokenStore, fingerprint
+from protocol.specs import Source
 
 DETAIL, SEARCH, PICTURES = "/v1/illust/detail", "/v1/search/illust", "/img-original"
 TWO_ACCOUNTS = """
@@ -69,20 +73,13 @@ async def test_an_outage_keeps_the_cell_with_its_reason_and_a_growing_delay(work
             row = await workshop.until(cell, attempts=attempt, state="pending")
             delays.append((row["due_at"] - workshop.core.now()) / 1000)
             assert (row["status"], row["reason_code"], row["work"]) == ("pending", "remote_http_error", None)
-            await workshop.change("UPDATE cells SET due_at = 0 WHERE id = ?", cell)
-            workshop.core.ring(_bell(cell))
+            await workshop.due(cell)
         assert msgspec.json.decode(row["report"])["outage"]
         for number, delay in enumerate(delays):
             assert 59 <= delay <= 60 + 60 * 2**number
         workshop.simulator.faults.clear()
-        await workshop.change("UPDATE cells SET due_at = 0 WHERE id = ?", cell)
+        await workshop.due(cell)
         assert (await workshop.ended(cell))["status"] == "submitted"
-
-
-def _bell(cell):
-    from protocol.messages import RunCell
-
-    return RunCell(cell)
 
 
 async def test_an_outage_while_pages_download_keeps_the_binding(workshop):
@@ -92,7 +89,7 @@ async def test_an_outage_while_pages_download_keeps_the_binding(workshop):
         row = await workshop.until(cell, attempts=1, state="pending")
         assert (row["status"], row["work"]) == ("selected", newest(workshop))
         workshop.simulator.catalogue.add(workshop.simulator.catalogue.make_work(tags=("風景",)))
-        await workshop.change("UPDATE cells SET due_at = 0 WHERE id = ?", cell)
+        await workshop.due(cell)
         assert (await workshop.ended(cell))["work"] == row["work"]
 
 
@@ -124,9 +121,6 @@ async def test_a_refused_login_waits_for_a_new_token_and_spends_nothing(workshop
 
 def login(workshop):
     """Store a login as the login command does."""
-    from actors.parts import token_folder
-    from pixivflow.pixiv.credentials import StoredToken, TokenStore, fingerprint
-
     store = TokenStore(token_folder(workshop.parts.config.storage.state_dir))
     store.save("main", StoredToken(workshop.simulator.refresh_token, 0, fingerprint("wrong")))
 
@@ -155,8 +149,6 @@ async def test_a_run_over_its_time_ends_the_cell(workshop):
 
 
 async def _spec(workshop, **changes):
-    from pixivflow.config.resolve import cell_spec
-
     return msgspec.structs.replace(cell_spec(workshop.parts.config, "land"), **changes)
 
 
@@ -203,7 +195,9 @@ async def test_a_template_that_cannot_be_filled_is_a_configuration_error(worksho
 
 async def test_a_bug_in_one_run_spends_an_attempt_and_the_hand_lives(workshop, quiet_logs):
     bug = await _add(workshop, await _spec(workshop, source=Source(mode="search", tags=(5,))))
-    await workshop.change("UPDATE cells SET spec = replace(spec, '[5]', '[\"風景\"]'), work = 'novel:1' WHERE id = ?", bug)
+    await workshop.change(
+        "UPDATE cells SET spec = replace(spec, '[5]', '[\"風景\"]'), work = 'novel:1' WHERE id = ?", bug
+    )
     async with workshop.working():
         row = await workshop.until(bug, attempts=1, state="pending")
         assert row["reason_code"] == "internal_error"
@@ -221,11 +215,7 @@ async def test_two_cells_of_one_account_never_select_at_once(workshops):
             await workshop.until(first, state="running")
             await trio.sleep(0.05)
             assert (await workshop.cell(second))["state"] == "pending"
-            assert len(_asked(workshop, SEARCH)) == 1
-
-
-def _asked(workshop, path):
-    return [seen for seen in workshop.simulator.requests.seen if seen.path.startswith(path)]
+            assert len(workshop.seen(SEARCH)) == 1
 
 
 async def test_a_resumed_cell_does_not_wait_for_the_capacity(workshops):
@@ -235,7 +225,10 @@ async def test_a_resumed_cell_does_not_wait_for_the_capacity(workshops):
         oldest = f"illustration:{min(workshop.simulator.catalogue.works)}"
         async with workshop.working():
             await workshop.until(selecting, state="running")
-            await workshop.change("UPDATE cells SET work = ?, status = 'selected' WHERE id = ?", oldest, resumed)
+            await workshop.change(
+                "UPDATE cells SET work = ?, status = 'selected' WHERE id = ?", oldest, resumed
+            )
+            await workshop.due(resumed)
             assert (await workshop.ended(resumed))["status"] == "submitted"
             assert (await workshop.cell(selecting))["state"] == "running"
 
@@ -254,15 +247,14 @@ async def test_a_lease_lost_during_a_download_stops_the_run_which_writes_nothing
     async with workshop.working():
         cell = await workshop.once()
         row = await workshop.until(cell, status="selected", state="running")
-        await _until(lambda: _asked(workshop, PICTURES))
+        await _until(lambda: workshop.seen(PICTURES))
         assert await workshop.ledger.write(release_unowned, Queue.CELLS, cell, workshop.core.now())
         await workshop.change("UPDATE cells SET due_at = ? WHERE id = ?", workshop.core.now() + 60_000, cell)
         before = await _cell_row(workshop, cell)
         await _renew(workshop)
-        await _until(lambda: not workshop.core.held.snapshot())
         assert await _cell_row(workshop, cell) == before
         assert before["lease_generation"] == row["lease_generation"] + 1
-        await workshop.change("UPDATE cells SET due_at = 0 WHERE id = ?", cell)
+        await workshop.due(cell)
         ended = await workshop.ended(cell)
     assert (ended["status"], ended["work"], len(workshop.posts)) == ("submitted", row["work"], 1)
 
@@ -272,14 +264,28 @@ async def _cell_row(workshop, cell):
 
 
 async def _renew(workshop):
-    from actors.heartbeat import _renew as renew_now
+    """Renew what is in hand once, as the heartbeat does every half minute."""
+    ends = await workshop.ledger.write(renew, workshop.core.held.snapshot(), workshop.core.now())
+    assert set(ends.values()) == {None}
+    async with trio.open_nursery() as nursery:
+        hurried = workshop.with_core(rng=Hurried())
+        nursery.start_soon(run_heartbeat, hurried.core)
+        await _until(lambda: not workshop.core.held.snapshot())
+        nursery.cancel_scope.cancel()
 
-    await renew_now(workshop.core)
+
+class Hurried(random.Random):
+    """Dice that shorten every pause."""
+
+    def uniform(self, a: float, b: float) -> float:
+        return a * 0.001
 
 
 async def _until(condition):
     with trio.fail_after(10):
-        while not condition():
+        while True:
+            if condition():
+                return
             await trio.sleep(0.01)
 
 
@@ -317,7 +323,7 @@ async def test_a_recovery_whose_work_is_gone_ends_and_takes_no_other(workshop):
         cell = await workshop.once()
         bound = (await workshop.until(cell, attempts=1, state="pending"))["work"]
         workshop.simulator.catalogue.remove(int(bound.partition(":")[2]))
-        await workshop.change("UPDATE cells SET due_at = 0 WHERE id = ?", cell)
+        await workshop.due(cell)
         row = await workshop.ended(cell)
     assert (row["status"], row["reason_code"], row["work"]) == ("failed", "locked_work_unavailable", bound)
     assert workshop.posts == []
@@ -352,8 +358,6 @@ async def test_a_file_that_is_gone_from_the_disk_is_fetched_again_before_the_del
 async def test_an_unwritable_sidecar_is_left_out_with_a_warning(workshop, quiet_logs):
     work = workshop.simulator.catalogue.works[max(workshop.simulator.catalogue.works)]
     root = workshop.parts.config.storage.download_dir
-    from pixivflow.pixiv.errors import PixivError  # noqa: F401 - the package is real
-
     async with workshop.working():
         cell = await _add(workshop, await _spec(workshop, path="{id}/{id}_p{page}"))
         (root / str(work.id) / f"{work.id}.json").mkdir(parents=True)
@@ -364,21 +368,33 @@ async def test_an_unwritable_sidecar_is_left_out_with_a_warning(workshop, quiet_
     assert len(workshop.posts) == 1
 
 
-async def test_a_ledger_that_fails_during_a_run_gives_the_cell_back(workshop, monkeypatch, quiet_logs):
-    from pixivflow.ledger.engine import LedgerUnavailable
+class AwayLedger(Ledger):
+    """A ledger that can't answer one kind of question for a number of times."""
 
-    real, left = workshop.ledger.read, [2]
+    def __init__(self, real, fn, *, times):
+        self.real, self.fn, self.times = real, fn, times
 
-    async def read(fn, *args, **kwargs):
-        if fn.__name__ == "already_had" and left[0] > 0:
-            left[0] -= 1
+    async def read(self, fn, *args, **kwargs):
+        if fn is self.fn and self.times > 0:
+            self.times -= 1
             raise LedgerUnavailable("the disk is away")
-        return await real(fn, *args, **kwargs)
+        return await self.real.read(fn, *args, **kwargs)
 
-    monkeypatch.setattr(workshop.ledger, "read", read)
-    monkeypatch.setattr(workshop.core.rng, "uniform", lambda low, high: 0.01)
-    async with workshop.working():
-        row = await workshop.ended(await workshop.once())
+    def statistics(self):
+        return self.real.statistics()
+
+    async def _write(self, call):
+        return await self.real._write(call)
+
+    async def _read(self, call):
+        return await self.real._read(call)
+
+
+async def test_a_ledger_that_fails_during_a_run_gives_the_cell_back(workshop, quiet_logs):
+    ledger = AwayLedger(workshop.ledger, already_had, times=2)
+    away = workshop.with_core(ledger=ledger, rng=Hurried())
+    async with away.working():
+        row = await away.ended(await away.once())
     assert (row["status"], row["attempts"], row["crashes"]) == ("submitted", 0, 0)
     assert [entry["event"] for entry in quiet_logs].count("ledger_unavailable") == 2
 

@@ -98,10 +98,13 @@ async def test_cancellation_passes_alone_and_beside_errors(autojump_clock):
             finally:
                 raise ValueError("on the way out")
 
-    with pytest.raises(BaseExceptionGroup) as caught:
+    async def cancelled() -> None:
         async with trio.open_nursery() as nursery:
             nursery.start_soon(supervise, "it", stubborn)
             await trio.sleep(1)
             nursery.cancel_scope.cancel()
+
+    with pytest.raises(BaseExceptionGroup) as caught:
+        await cancelled()
     assert caught.group_contains(ValueError)
     assert lives == 1

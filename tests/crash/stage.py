@@ -66,7 +66,7 @@ class Daemon:
             if self.process.poll() is not None:
                 raise AssertionError(f"it ended with {self.process.returncode}\n{self.text()}")
             try:
-                return (await self.ask("daemon.status"))["pid"] == self.pid
+                return bool((await self.ask("daemon.status"))["pid"] == self.pid)
             except DaemonUnreachable:
                 return False
 
@@ -108,6 +108,11 @@ class Daemon:
     async def stop(self, number: int = signal.SIGTERM) -> int:
         self.process.send_signal(number)
         return await self.ended()
+
+    @property
+    def was_ready(self) -> bool:
+        """Whether it got as far as taking orders."""
+        return any(event["event"] == "ready" for event in self.events())
 
     def text(self) -> str:
         return self.log.read_text(errors="replace")[-12_000:]
@@ -218,6 +223,8 @@ class Stage:
 
     def rows(self, sql: str, *values: object) -> list[dict[str, Any]]:
         with self.ledger() as connection:
+            if not connection.execute("PRAGMA user_version").fetchone()[0]:
+                return []  # whoever was killed had not made the tables
             return [dict(row) for row in connection.execute(sql, values)]
 
     def let_time_pass(self) -> None:

@@ -4,8 +4,8 @@ import signal
 from pathlib import Path
 
 from pixivflow.simulator.faults import Fault
-from tests.crash.audit import audit, bound_works
-from tests.crash.stage import Stage, open_stage
+from tests.crash.audit import audit, bound_works, clean_up
+from tests.crash.stage import Plan, Stage, open_stage
 
 ORIGINALS = "/img-original/"
 SOON_S = 4.0
@@ -100,3 +100,17 @@ async def test_a_second_interrupt_ends_at_once_and_is_as_safe_as_a_crash(tmp_pat
         assert await after.slot_ends(SLOT) == "success"
         assert await after.stop() == 0
         audit(stage)
+
+
+async def test_a_run_over_its_time_ends_and_leaves_no_file(tmp_path: Path) -> None:
+    async with open_stage(tmp_path, Plan(cell_timeout="1s"), pages=2) as stage:
+        stage.simulator.faults.add(Fault(ORIGINALS, "stall", skip=1))
+        daemon = await stage.start_ready()
+        slot = await daemon.trigger("k")
+        assert await daemon.slot_ends(slot) == "failed"
+        assert await daemon.stop() == 0
+        await clean_up(stage)
+        [cell] = stage.rows("SELECT status, reason_code FROM cells")
+        assert (cell["status"], cell["reason_code"]) == ("failed", "execution_timeout")
+        assert [path for path in stage.downloads.rglob("*") if path.is_file()] == []
+        assert not stage.rows("SELECT id FROM artifacts")

@@ -37,7 +37,7 @@ INTERRUPTED: Final = 128
 def demo_command(keep: Path | None) -> None:
     """See it work: the real daemon, killed in the middle, and every post exactly once.
 
-    Takes about 15 seconds. Everything is local; nothing is sent to Pixiv or anybody else.
+    Takes about 12 seconds. Everything is local; nothing is sent to Pixiv or anybody else.
     """
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="replace")  # titles must not break on a terminal without their letters

@@ -47,44 +47,55 @@ class Play:
     async def perform(self) -> Evidence:
         """Play it and return what there is to judge. Raises `DemoFailed`, OSError, ledger errors."""
         async with running(self._place) as daemon:
-            await self._until_it_answers(daemon)
-            self._stage.tell(
-                f"The daemon runs as process {daemon.pid}; every {EVERY_S} s a slot is due.",
-                f"Each slot owes one new work for each of its {len(ROUTES)} targets: never none silently, never two.",
-            )
-            await self._watch(daemon, "the first slot", lambda slots: _ended(slots) >= 1)
-            self._simulator.faults.add(Fault(match="/submissions", method="POST", kind="lose_answer"))
-            key = await self._until_an_answer_is_lost(daemon)
-            await self._end(daemon)
-            await self._show()
-            self._stage.tell(
-                f"SIGKILL: process {daemon.pid} is dead, in the middle of a slot.",
-                "The receiver had just stored a post and its answer was lost: the daemon died without knowing "
-                "about it. Here others post twice, or never.",
-                style="bold red",
-            )
+            key = await self._until_the_crash(daemon)
         async with running(self._place) as daemon:
-            await self._until_it_answers(daemon)
-            self._stage.tell(
-                f"The daemon is started again, as process {daemon.pid}.",
-                "It goes on from its ledger: the same works, the files it has, the same key for each post.",
-            )
-            await self._watch(daemon, "the lost post", lambda _: len(self._answers(key)) > 1)
-            self._stage.tell(
-                f"That post was sent again with its key; the receiver said {self._answers(key)[1]!r}.",
-                "It knew the key, so there is still one post, and now the daemon knows it, too: exactly once.",
-                style="bold green",
-            )
-            await self._watch(daemon, f"{SLOTS} slots to be complete", lambda slots: _ended(slots) >= SLOTS)
-            daemon.terminate()
-            code = await self._end(daemon)
-            if code != 0:
-                raise DemoFailed(f"on SIGTERM the daemon ended with {code}, not with 0")
-            self._stage.tell(
-                "SIGTERM: the daemon has ended in order, with code 0.",
-                "What is unfinished at a stop is given back and resumed at the next start.",
-            )
+            await self._after_the_crash(daemon, key)
+            await self._orderly_end(daemon)
         return await self._gather(key)
+
+    async def _until_the_crash(self, daemon: Daemon) -> str:
+        """Let a slot end, kill the daemon in the next one, and return the key of the post with the lost answer."""
+        await self._until_it_answers(daemon)
+        self._stage.tell(
+            f"The daemon runs as process {daemon.pid}; every {EVERY_S} s a slot is due.",
+            f"Each slot owes one new work for each of its {len(ROUTES)} targets: never none silently, never two.",
+        )
+        await self._watch(daemon, "the first slot", lambda slots: ended(slots) >= 1)
+        self._simulator.faults.add(Fault(match="/submissions", method="POST", kind="lose_answer"))
+        key = await self._until_an_answer_is_lost(daemon)
+        await self._end(daemon)
+        await self._show()
+        self._stage.tell(
+            f"SIGKILL: process {daemon.pid} is dead, in the middle of a slot.",
+            "The receiver had just stored a post and its answer was lost: the daemon died without knowing about it. "
+            "Here others post twice, or never.",
+            style="bold red",
+        )
+        return key
+
+    async def _after_the_crash(self, daemon: Daemon, key: str) -> None:
+        await self._until_it_answers(daemon)
+        self._stage.tell(
+            f"The daemon is started again, as process {daemon.pid}.",
+            "It goes on from its ledger: the same works, the files it has, the same key for each post.",
+        )
+        await self._watch(daemon, "the lost post", lambda _: len(self._answers(key)) > 1)
+        self._stage.tell(
+            f"That post was sent again with its key; the receiver said {self._answers(key)[1]!r}.",
+            "It knew the key, so there is still one post, and now the daemon knows it, too: exactly once.",
+            style="bold green",
+        )
+
+    async def _orderly_end(self, daemon: Daemon) -> None:
+        await self._watch(daemon, f"{SLOTS} slots to be complete", lambda slots: ended(slots) >= SLOTS)
+        daemon.terminate()
+        code = await self._end(daemon)
+        if code != 0:
+            raise DemoFailed(f"on SIGTERM the daemon ended with {code}, not with 0")
+        self._stage.tell(
+            "SIGTERM: the daemon has ended in order, with code 0.",
+            "What is unfinished at a stop is given back and resumed at the next start.",
+        )
 
     async def _until_it_answers(self, daemon: Daemon) -> None:
         self._expect("the daemon to start")
@@ -159,7 +170,9 @@ class Play:
 
     def _check_alive(self, daemon: Daemon) -> None:
         if daemon.exit_code is not None:
-            raise DemoFailed(f"the daemon ended by itself, with code {daemon.exit_code}")
+            raise DemoFailed(
+                f"the daemon ended by itself, with code {daemon.exit_code}; its log has the reason"
+            )
 
     def _expect(self, what: str) -> None:
         self.step = what
@@ -179,8 +192,9 @@ class Play:
         )
 
 
-def _ended(slots: Slots) -> int:
-    return sum(each.slot.ended_at is not None for each in slots)
+def ended(slots: Slots) -> int:
+    """Return how many of the slots that count have ended; later ones do not make up for them."""
+    return sum(each.slot.ended_at is not None for each in slots[:SLOTS])
 
 
 def _has_lost(receiver: Receiver) -> bool:

@@ -82,8 +82,7 @@ def make_place(keep: Path | None) -> Place:
 def configuration(simulator: Simulator) -> str:
     """Return the demo's configuration (TOML); its paths are relative to its file."""
     return f"""\
-# Written by `pixivflow demo`. The addresses are those of the demo's own look-alikes, which ended with it;
-# without [pixiv] and [accounts.main] the rest would do the same with the real Pixiv.
+# Written by `pixivflow demo`; the addresses are those of its own look-alikes, which ended with it.
 {connection(simulator)}
 [storage]
 state_dir = "state"

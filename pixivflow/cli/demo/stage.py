@@ -52,7 +52,7 @@ class Stage:
     @contextmanager
     def curtain(self) -> Generator[None]:
         """Keep the table at the foot of the terminal during the block; elsewhere there are only lines."""
-        if not self.console.is_terminal:
+        if not self.console.is_terminal or self.console.is_dumb_terminal:
             yield
             return
         with Live(console=self.console, auto_refresh=False, transient=True) as live:

@@ -218,6 +218,11 @@ async def simulator() -> AsyncIterator[Simulator]:
 
 
 @pytest.fixture
+def make_site() -> type[Site]:
+    return Site
+
+
+@pytest.fixture
 def site(tmp_path: Path, simulator: Simulator) -> Site:
     return Site(tmp_path, simulator)
 

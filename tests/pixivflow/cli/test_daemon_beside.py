@@ -95,7 +95,7 @@ async def test_commands_side_by_side_without_a_daemon_wait_for_each_other(site) 
     ran = []
 
     async def read() -> None:
-        ran.append(await site.ask("cells", "--json"))
+        ran.append(await site.run("cells", "--json"))
 
     async with trio.open_nursery() as nursery:
         for _ in range(3):

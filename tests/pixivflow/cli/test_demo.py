@@ -21,6 +21,7 @@ from pixivflow.cli.demo.facts import (
     VisiblePost,
     channel_posts,
 )
+from pixivflow.cli.demo.play import ended
 from pixivflow.cli.demo.scenery import INBOX, ROUTES
 from pixivflow.cli.demo.table import table_of
 from pixivflow.cli.demo.verdict import Evidence, problems
@@ -29,6 +30,7 @@ from pixivflow.simulator.receiver import Post, Receiver
 from protocol.states import CellStatus
 
 COMMAND = [sys.executable, "-m", "pixivflow", "demo"]
+PLAIN = {name: value for name, value in os.environ.items() if name not in {"FORCE_COLOR", "TTY_COMPATIBLE"}}
 SLOTS = 2
 
 
@@ -101,7 +103,7 @@ def test_the_demo_ends_well_with_its_table(tmp_path: Path):
         capture_output=True,
         text=True,
         timeout=40,
-        env={**os.environ, "COLUMNS": "120"},
+        env={**PLAIN, "COLUMNS": "120"},
     )
     assert ended.returncode == 0, ended.stdout + ended.stderr + (folder / "daemon.log").read_text()
     assert ended.stderr == ""
@@ -236,6 +238,14 @@ def test_a_record_without_its_file_is_found():
 def test_a_crash_that_did_not_happen_is_found():
     (found,) = problems(changed(flawless(), retold=("lost",)), SLOTS)
     assert "not lost and then replayed" in found
+
+
+def test_later_slots_do_not_make_up_for_one_that_has_not_ended():
+    slots = [
+        SlotFacts(SlotRow(f"demo@{at}", "running", at, 3, ended_at=None if at == 1 else at))
+        for at in range(5)
+    ]
+    assert ended(slots) == 2
 
 
 def test_a_later_slot_may_be_unfinished():

@@ -1,6 +1,9 @@
 """The reading commands, without a daemon and beside one."""
 
 import pytest
+import trio
+
+from pixivflow.simulator.faults import Fault
 
 LISTS = [
     ("slots", "list"),
@@ -65,8 +68,18 @@ async def test_a_slot_is_shown_with_its_scan_files_and_deliveries(site, daemon) 
 
 
 async def test_a_reason_is_shown_with_what_it_means(site, daemon) -> None:
-    site.configure("", "")
+    site.simulator.faults.add(Fault(match="/submissions", kind="status", status=422, method="POST"))
     await site.ask("trigger", "yearly", "--now", "--key", "k", "--target", "landscape")
+    with trio.fail_after(20):
+        ended_at = None
+        while ended_at is None:
+            ended_at = (await site.ask("slots", "list", "--json")).json[0]["ended_at"]
+    ran = await site.ask("slots", "show", "yearly@manual-k")
+    assert "delivery_rejected" in ran.out
+    assert "The receiver refused the work. See its answer." in ran.out
+
+
+async def test_an_unknown_slot_is_refused(site, daemon) -> None:
     ran = await site.ask("slots", "show", "yearly@manual-nope")
     assert ran.code == 1
     assert "no slot 'yearly@manual-nope'; see: pixivflow slots list" in ran.err

@@ -14,6 +14,7 @@ import trio
 
 from pixivflow.pixiv.credentials import fingerprint
 from pixivflow.simulator.faults import Fault
+from pixivflow.simulator.server import SimulatorOptions, open_simulator
 
 
 def stored(site) -> dict | None:
@@ -57,6 +58,21 @@ async def test_a_variable_that_is_not_set_here_does_not_stop_a_login(site) -> No
     assert "PIXIV_TOKEN is not set" in ran.err
     assert "takes precedence" in ran.err
     assert "HOOK" not in ran.err
+
+
+async def test_a_proxy_that_is_not_known_here_stops_a_login(site) -> None:
+    site.file.write_text(site.file.read_text().replace("[pixiv]", '[pixiv]\nproxy = "${PROXY_ADDRESS}"'))
+    ran = await site.ask("login", "--token", "-", stdin=site.simulator.refresh_token)
+    assert ran.code == 65
+    assert "PROXY_ADDRESS is not set" in ran.err
+
+
+async def test_of_a_rotated_token_the_new_one_is_stored(tmp_path, make_site) -> None:
+    async with open_simulator(options=SimulatorOptions(rotate_refresh_tokens=True)) as rotating:
+        site = make_site(tmp_path, rotating)
+        old = rotating.refresh_token
+        assert (await site.ask("login", "--token", "-", stdin=old)).code == 0
+        assert stored(site)["refresh_token"] == rotating.refresh_token != old
 
 
 async def test_a_token_on_the_command_line_is_refused_with_the_reason(site) -> None:
@@ -145,7 +161,7 @@ async def test_a_running_daemon_uses_the_new_login_at_once(site) -> None:
     async with site.daemon():
         assert (await site.ask("status", "--json")).json["logins_needed"] == ["main"]
         ran = await site.ask("login", "--token", "-", stdin=site.simulator.refresh_token)
-        assert "the running daemon uses it" in ran.out
+        assert "the running daemon was told of it" in ran.out
         assert (await site.run("once", "landscape")).code == 0
         assert (await site.ask("status", "--json")).json["logins_needed"] == []
 

@@ -114,6 +114,17 @@ async def test_a_stop_gives_the_leases_back_and_spends_no_attempt(site, stop) ->
     assert leases(site) == [("pending", 0)]
 
 
+async def test_a_stop_beside_a_daemon_only_ends_the_waiting(site, daemon) -> None:
+    fault = Fault(match="/img", kind="hang", times=None)
+    site.simulator.faults.add(fault)
+    async with site.started("once", "landscape") as process:
+        await site.until(lambda: any("/img" in seen.path for seen in site.simulator.requests.seen))
+        process.send_signal(signal.SIGINT)
+        with trio.fail_after(10):
+            assert await process.wait() == 4
+    assert (await site.ask("cells", "--open", "--json")).json[0]["state"] == "running"
+
+
 async def test_a_command_beside_a_local_once_says_who_holds_the_ledger(site) -> None:
     site.simulator.faults.add(Fault(match="/img", kind="hang", times=None))
     async with site.started("once", "landscape") as process:
