@@ -94,7 +94,11 @@ MEANINGS: dict[Reason, Meaning] = {
     Reason.DELIVERY_UNCERTAIN: Meaning(
         Stage.DELIVERY, False, "Look at the receiver: nobody knows if it was posted."
     ),
-    Reason.EXECUTION_TIMEOUT: Meaning(Stage.DOWNLOAD, True, "The run took longer than its timeout allows."),
+    Reason.EXECUTION_TIMEOUT: Meaning(
+        Stage.DOWNLOAD,
+        False,
+        "The run took longer than its timeout allows. Raise timeout, or look at the network.",
+    ),
     Reason.QUEUED_TOO_LONG: Meaning(Stage.ADMISSION, False, "It waited too long for its turn."),
     Reason.STALLED: Meaning(Stage.DOWNLOAD, True, "The run made no progress and was taken back."),
     Reason.LOCKED_WORK_UNAVAILABLE: Meaning(

@@ -8,6 +8,7 @@ from pixivflow.cli.asking import ask
 from pixivflow.cli.options import json_option, limit_option, work_option
 from pixivflow.cli.output import (
     NOTHING,
+    brief,
     print_facts,
     print_json,
     print_table,
@@ -48,7 +49,7 @@ def list_command(
                 work_id(row["work"]),
                 row["target_id"] or NOTHING,
                 _tries(row),
-                when(row["due_at"]) if row["state"] == "pending" else "",
+                brief(row["due_at"]) if row["state"] == "pending" else "",
                 row["last_error"] or "",
             )
             for row in rows
@@ -127,7 +128,7 @@ def list_deliveries_command(ctx: click.Context, work: str | None, limit: int, *,
                 delivery["slot_id"] or NOTHING,
                 status(delivery["status"]),
                 delivery["remote_id"] or delivery["reason"] or "",
-                when(delivery["settled_at"]),
+                brief(delivery["settled_at"]),
             )
             for delivery in deliveries
         ),

@@ -153,7 +153,8 @@ def _headline(cell: CellFacts) -> str:
         case Result.FAILED:
             return f"{work} failed: {cell.reason_code or cell.status}".lstrip()
         case Result.OPEN:
-            return f"{work} still open: {cell.status}, {cell.state}".lstrip()
+            state = cell.state if cell.state in ("pending", "running") else "waits for its routes"
+            return f"{work} still open: {cell.status}, {state}".lstrip()
 
 
 def _why(cell: CellFacts, logins_needed: Collection[str]) -> Iterator[str]:

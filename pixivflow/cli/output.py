@@ -4,7 +4,7 @@ import json
 import sys
 from collections.abc import Iterable, Sequence
 from datetime import datetime
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import click
 from rich.box import SIMPLE_HEAD
@@ -17,6 +17,8 @@ from protocol.works import WorkRef
 
 NOTHING: Final = "–"
 PIPE_WIDTH: Final = 240
+FOLDING: Final = frozenset({"title", "targets", "note", "last answer", "reason", "result"})
+"""Columns that become narrower when the terminal is too small for all."""
 STYLES: Final = {
     "success": "green",
     "submitted": "green",
@@ -50,6 +52,15 @@ def when(at_ms: int | None) -> str:
     return (
         NOTHING if at_ms is None else f"{datetime.fromtimestamp(at_ms / 1000).astimezone():%Y-%m-%d %H:%M:%S}"
     )
+
+
+def brief(at_ms: int | None) -> str:
+    """Return an instant for a table: without the year while it is this one."""
+    if at_ms is None:
+        return NOTHING
+    local = datetime.fromtimestamp(at_ms / 1000).astimezone()
+    this_year = local.year == datetime.now().astimezone().year
+    return f"{local:%m-%d %H:%M:%S}" if this_year else f"{local:%Y-%m-%d %H:%M}"
 
 
 def span(seconds: float) -> str:
@@ -92,7 +103,8 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]], empty:
     table = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False, header_style="bold")
     for index, column in enumerate(columns):
         numeric = all(isinstance(row[index], int) for row in listed)
-        table.add_column(column, justify="right" if numeric else "left", overflow="fold")
+        justify: Literal["left", "right"] = "right" if numeric else "left"
+        table.add_column(column, justify=justify, overflow="fold", no_wrap=column not in FOLDING)
     for row in listed:
         table.add_row(*(cell if isinstance(cell, Text) else plain(cell) for cell in row))
     console().print(table)
@@ -103,4 +115,4 @@ def print_facts(facts: Iterable[tuple[str, object]]) -> None:
     screen = console()
     for name, value in facts:
         shown = value if isinstance(value, Text) else Text(plain(value))
-        screen.print(Text(f"{name:<14}", style="bold") + shown, soft_wrap=True)
+        screen.print(Text.assemble((f"{name:<14}", "bold"), shown), soft_wrap=True)

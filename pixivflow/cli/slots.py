@@ -13,6 +13,7 @@ from pixivflow.cli.options import json_option, limit_option
 from pixivflow.cli.outcomes import CellStory, Roots, file_lines, hint_of, scan_lines
 from pixivflow.cli.output import (
     NOTHING,
+    brief,
     console,
     plain,
     print_facts,
@@ -43,7 +44,7 @@ def list_command(ctx: click.Context, schedule: str | None, limit: int, *, as_jso
         return
     print_table(
         ("slot", "due", "trigger", "status", "result", "posted", "ended"),
-        ([*_slot_cells(slot), when(slot["ended_at"])] for slot in slots),
+        ([*_slot_cells(slot), brief(slot["ended_at"])] for slot in slots),
         "no slots yet; see: pixivflow schedules next",
     )
 
@@ -53,9 +54,9 @@ def _slot_cells(slot: dict[str, Any]) -> list[object]:
     result = slot["reason_code"] or slot["business_status"] or NOTHING
     return [
         slot["slot_id"],
-        when(slot["occurrence_at"]),
+        brief(slot["occurrence_at"]),
         slot["trigger"],
-        status(slot["status"]) + missed,
+        Text.assemble(status(slot["status"]), missed),
         result,
         f"{slot['submitted']}/{slot['cells']}",
     ]
@@ -111,7 +112,7 @@ def _show_cell(story: CellStory, roots: Roots) -> None:
     screen = console()
     for delivery in story.deliveries:
         extra = delivery.remote_id or delivery.reason or ""
-        line = Text(f"  {delivery.route}: ") + status(delivery.status) + Text(f" {plain(extra)}")
+        line = Text.assemble(f"  {delivery.route}: ", status(delivery.status), f" {plain(extra)}".rstrip())
         screen.print(line, soft_wrap=True)
     if cell.report is not None:
         _print_lines(scan_lines(cell.report))
@@ -148,8 +149,8 @@ def cells_command(ctx: click.Context, limit: int, *, open_only: bool, as_json: b
                 work_id(cell["work"]),
                 cell["title"] or "",
                 cell["reason_code"] or "",
-                when(cell["created_at"]),
-                when(cell["due_at"]) if cell["state"] == "pending" else "",
+                brief(cell["created_at"]),
+                brief(cell["due_at"]) if cell["state"] == "pending" else "",
             )
             for cell in cells
         ),

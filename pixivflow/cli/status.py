@@ -12,7 +12,7 @@ from pixivflow.cli.asking import NoLedger, ask, ask_daemon, daemon_runs
 from pixivflow.cli.client import DaemonUnreachable
 from pixivflow.cli.context import base_config
 from pixivflow.cli.options import json_option
-from pixivflow.cli.output import print_facts, print_json, span, when
+from pixivflow.cli.output import plain, print_facts, print_json, span, when
 from pixivflow.cli.schedules import lenient_config, upcoming
 from pixivflow.clock import SystemWall
 from pixivflow.config import ConfigRefused
@@ -52,14 +52,10 @@ def status_command(ctx: click.Context, *, as_json: bool) -> None:
 
 
 def _head(found: Mapping[str, Any]) -> Facts:
-    state = found["state"]
-    yield (
-        "daemon",
-        Text(state, "green" if state == "running" else "yellow")
-        + (
-            f", version {found['version']}, pid {found['pid']}, up {span((found['now'] - found['started_at']) / 1000)}"
-        ),
-    )
+    state, up_s = found["state"], (found["now"] - found["started_at"]) / 1000
+    colour = "green" if state == "running" else "yellow"
+    more = f", version {found['version']}, pid {found['pid']}, up {span(up_s)}"
+    yield "daemon", Text.assemble((state, colour), more)
     yield "configuration", found["config"]
 
 
@@ -90,14 +86,9 @@ def _due(ctx: click.Context) -> Facts:
 
 
 def _counts(counts: Mapping[str, Any]) -> Facts:
+    waiting, running = counts["cells_pending"], counts["cells_running"]
     yield "slots", f"{counts['slots_open']} open"
-    yield (
-        "cells",
-        (
-            f"{counts['cells_pending']} waiting, {counts['cells_running']} running, "
-            f"{counts['cells_in_delivery']} in delivery"
-        ),
-    )
+    yield "cells", f"{waiting} waiting, {running} running, {counts['cells_in_delivery']} in delivery"
     pending = ", ".join(f"{route} {number}" for route, number in sorted(counts["outbox_pending"].items()))
     yield "outbox", pending or "empty"
     if counts["outbox_dead"]:
@@ -106,24 +97,21 @@ def _counts(counts: Mapping[str, Any]) -> Facts:
 
 def _routes(found: Mapping[str, Any]) -> Facts:
     for route in found["routes"]:
+        name = route["name"]
         if route["paused_at"] is not None:
             yield (
                 "route",
-                Text(f"{route['name']} is paused since {when(route['paused_at'])}: ", "red")
-                + (
-                    f"{route['reason']}. Correct it in the configuration and restart the daemon; "
-                    "meanwhile it is tried once an hour."
+                Text.assemble(
+                    (f"{name} is paused since {when(route['paused_at'])}: ", "red"), plain(route["reason"])
                 ),
             )
+            yield "", "correct it in the configuration and restart the daemon; it is tried once an hour"
         breaker = Breaker.decode(route["breaker"])
         if breaker.is_open:
-            yield (
-                "route",
-                Text(f"{route['name']} does not answer: ", "yellow")
-                + (f"{breaker.failures} failures in a row, tried again at {when(breaker.next_probe_ms)}"),
-            )
+            failed = f"{breaker.failures} failures in a row, tried again at {when(breaker.next_probe_ms)}"
+            yield "route", Text.assemble((f"{name} does not answer: ", "yellow"), failed)
     for name in found["unknown_routes"]:
-        yield "route", Text(f"{name} is not in the configuration, but posts wait for it", "red")
+        yield "route", Text(f"{plain(name)} is not in the configuration, but posts wait for it", "red")
 
 
 def _tell_ledger(ctx: click.Context, error: DaemonUnreachable, *, as_json: bool) -> None:

@@ -29,6 +29,9 @@ from protocol.verdicts import Verdict, VerdictKind
 PAUSING = frozenset({401, 403, 404, 405, 407})
 """Statuses under which nothing on the route can succeed before somebody acts on its settings."""
 
+CREDENTIALS = frozenset({401, 407})
+"""Statuses about who asks, not about the work: under them no word refuses it."""
+
 CONFLICT, TOO_LARGE, TOO_MANY, UNAVAILABLE = 409, 413, 429, 503
 _SUCCESS, _REDIRECT, _CLIENT = 2, 3, 4
 _RETRIED = frozenset({408, CONFLICT, 425, TOO_MANY})
@@ -116,10 +119,10 @@ def _by_word(verdict: Verdict, status: int, answer: Answer) -> Verdict:
             return _unknown_word(verdict, word in GENERIC_FAILURES)
         case VerdictKind.ACCEPTED | VerdictKind.REPLAYED | VerdictKind.DUPLICATE:
             return Verdict(kind, remote_id=answer.named_id)
-        case VerdictKind.REJECTED if word is not None:
+        case VerdictKind.REJECTED if word is not None and status not in CREDENTIALS:
             known = "payload_too_large" if status == TOO_LARGE else "answer_rejected"
             return Verdict(kind, error_class=known)
-        case VerdictKind.RETRY if word is not None and status not in (TOO_MANY, UNAVAILABLE):
+        case VerdictKind.RETRY if word is not None and status not in (TOO_MANY, UNAVAILABLE, *CREDENTIALS):
             return Verdict(kind, error_class="answer_processing", spends_attempt=True)
         case _:
             return verdict

@@ -1,6 +1,7 @@
 """Orders that change the ledger: triggers, targets run once, works fetched by hand."""
 
 import secrets
+from datetime import UTC, datetime
 from zoneinfo import ZoneInfo
 
 import msgspec
@@ -66,8 +67,15 @@ def _nearest_occurrence(config: Config, schedule: ScheduleSection, now: int) -> 
         lead_s=config.scheduler.lead_s,
     )
     if not isinstance(answer, Accepted):
-        raise OrderRefused(f"{answer.reason}; for a slot outside the timetable add --now")
+        raise OrderRefused(
+            f"{answer.reason}; it would be accepted from {_instant(answer.earliest_ms)} to "
+            f"{_instant(answer.latest_ms)}. For a slot outside the timetable add --now"
+        )
     return due_slot(config, schedule, answer.occurrence_ms, Trigger.MANUAL, now)
+
+
+def _instant(at_ms: int) -> str:
+    return f"{datetime.fromtimestamp(at_ms / 1000, UTC):%Y-%m-%d %H:%M:%S} UTC"
 
 
 async def run_once(ledger: Ledger, config: Config, order: RunOnce, now: int) -> tuple[int, ...]:

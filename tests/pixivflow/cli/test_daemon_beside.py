@@ -31,7 +31,7 @@ async def test_a_paused_route_and_a_missing_login_are_told_with_what_helps(site)
         assert (await site.run("once", "landscape", "--wait", "1s")).code == 4
         told = (await site.ask("status")).out
         assert "channel is paused since" in told
-        assert "Correct it in the configuration" in told
+        assert "correct it in the configuration" in told
         assert "channel 1" in told
 
 

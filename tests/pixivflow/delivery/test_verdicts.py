@@ -59,13 +59,19 @@ def test_a_status_without_a_word_decides(status, kind, consequences, error_class
 
 
 @pytest.mark.parametrize(("word", "kind"), WORDS.items())
-@pytest.mark.parametrize("status", [200, 400, 401, 409, 500])
+@pytest.mark.parametrize("status", [200, 400, 403, 409, 500])
 def test_a_known_word_outranks_the_status(word, kind, status):
     verdict = read_answer(status, {}, f'{{"status": "{word}"}}'.encode())
 
     assert verdict.kind is kind
     assert not verdict.pauses_route
     assert verdict.spends_attempt is (kind is RETRY)
+
+
+@pytest.mark.parametrize("status", [401, 407])
+@pytest.mark.parametrize("word", [word for word, kind in WORDS.items() if kind in (REJECTED, RETRY)])
+def test_no_word_refuses_a_work_for_lack_of_credentials(word, status):
+    assert flags(read_answer(status, {}, f'{{"status": "{word}"}}'.encode())) == "p"
 
 
 @pytest.mark.parametrize("written", ["Accepted", " ACCEPTED ", "already-accepted", "Already  Accepted"])
