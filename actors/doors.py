@@ -12,6 +12,7 @@ from actors.accounts import AccountWatch
 from actors.control import MethodRefused
 from actors.core import Core
 from pixivflow.config.model import Config
+from pixivflow.ledger.engine import LedgerUnavailable
 from pixivflow.ledger.health import AccountRow, RouteRow, read_accounts, read_routes
 from pixivflow.ledger.leases import Queue
 from pixivflow.ledger.reports import Counts, count_all
@@ -87,7 +88,7 @@ class DaemonDoor:
 
 
 def refusing(methods: Mapping[str, Method]) -> Mapping[str, Method]:
-    """Let an order that can't be carried out reach the caller as a refusal."""
+    """Let an order that can't be carried out, or can't be made durable, reach the caller as a refusal."""
     return {name: _refusing(method) for name, method in methods.items()}
 
 
@@ -95,7 +96,7 @@ def _refusing(method: Method) -> Method:
     async def answer(params: Mapping[str, Any]) -> Any:
         try:
             return await method(params)
-        except OrderRefused as refusal:
+        except (OrderRefused, LedgerUnavailable) as refusal:
             raise MethodRefused(str(refusal)) from refusal
 
     return answer

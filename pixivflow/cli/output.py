@@ -36,6 +36,9 @@ STYLES: Final = {
 }
 
 
+FOLDED_WIDTH: Final = 10
+
+
 def console() -> Console:
     """Give the console of standard output: colours on a terminal only, no markup, wide where it is piped."""
     width = None if sys.stdout.isatty() else PIPE_WIDTH
@@ -95,16 +98,28 @@ def print_json(value: Any) -> None:
 
 
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]], empty: str) -> None:
-    """Print a table, or one line that says why there is none. Numbers go to the right."""
+    """Print a table, or one line that says why there is none. Columns without any text are left out."""
     listed = [list(row) for row in rows]
     if not listed:
         click.echo(empty)
         return
+    used = [index for index in range(len(columns)) if any(str(row[index]) for row in listed)]
+    _print_used([columns[index] for index in used], [[row[index] for index in used] for row in listed])
+
+
+def _print_used(columns: Sequence[str], listed: Sequence[Sequence[object]]) -> None:
     table = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False, header_style="bold")
     for index, column in enumerate(columns):
         numeric = all(isinstance(row[index], int) for row in listed)
         justify: Literal["left", "right"] = "right" if numeric else "left"
-        table.add_column(column, justify=justify, overflow="fold", no_wrap=column not in FOLDING)
+        folds = column in FOLDING
+        table.add_column(
+            column,
+            justify=justify,
+            overflow="fold",
+            no_wrap=not folds,
+            min_width=FOLDED_WIDTH if folds else None,
+        )
     for row in listed:
         table.add_row(*(cell if isinstance(cell, Text) else plain(cell) for cell in row))
     console().print(table)

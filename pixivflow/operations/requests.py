@@ -5,6 +5,7 @@ from typing import Annotated
 import msgspec
 
 Limit = Annotated[int, msgspec.Meta(ge=1, le=10_000)]
+WorkId = Annotated[int, msgspec.Meta(ge=1, le=2**63 - 1)]
 Key = Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,99}$")]
 
 
@@ -78,7 +79,7 @@ class RunOnce(Request, frozen=True):
 class Get(Request, frozen=True):
     """``cells.get_works``: works to be stored, by id."""
 
-    works: tuple[int, ...]
+    works: tuple[WorkId, ...]
 
 
 class FindFiles(Request, frozen=True):

@@ -67,10 +67,17 @@ async def test_a_refusal_of_our_credentials_pauses_the_route(workshop):
     async with workshop.working():
         await workshop.once()
         with trio.fail_after(10):
-            while not (paused := [row for row in await workshop.ledger.read(read_routes) if row.paused_at]):
-                await trio.sleep(0.01)
-    assert "HTTP 401" in paused[0].reason
+            await _paused(workshop)
+    [route] = await workshop.ledger.read(read_routes)
+    assert "HTTP 401" in route.reason
     assert await workshop.rows("SELECT state, attempts FROM outbox") == [{"state": "pending", "attempts": 0}]
+
+
+async def _paused(workshop):
+    while True:
+        if any(row.paused_at for row in await workshop.ledger.read(read_routes)):
+            return
+        await trio.sleep(0.01)
 
 
 async def test_one_work_goes_to_every_route_and_its_cache_is_given_up(workshops):

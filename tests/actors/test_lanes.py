@@ -425,3 +425,18 @@ async def test_a_lost_bell_only_delays(autojump_clock, benches):
             deliver(bench, 1, ring=False)
             await trio.sleep(6)
         assert len(sender.sent) == 1
+
+
+@pytest.mark.parametrize("answer", [REFUSED, DOWN])
+async def test_a_lane_that_must_wait_writes_nothing_while_it_waits(autojump_clock, benches, answer):
+    sender = ScriptedSender(answer)
+    with benches(routes=("channel",)) as bench:
+        for number in range(1, 9):
+            deliver(bench, number)
+        async with lanes(bench, {"channel": sender}):
+            await trio.sleep(1800)
+            asked, batches = len(sender.sent), bench.core.ledger.statistics().batches
+            await trio.sleep(1200)
+            sends = len(sender.sent) - asked
+            assert sends <= 2
+            assert bench.core.ledger.statistics().batches - batches <= 4 * sends

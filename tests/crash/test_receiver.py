@@ -12,11 +12,15 @@ from tests.crash.audit import audit, bound_works
 from tests.crash.stage import Daemon, Plan, Stage, open_stage
 
 
+async def _breaker(daemon: Daemon) -> dict[str, Any]:
+    routes = (await daemon.ask("daemon.status"))["routes"]
+    known = {route["name"]: route["breaker"] for route in routes}
+    return dict(json.loads(known.get("channel") or "{}"))
+
+
 async def _breaker_opens(daemon: Daemon) -> None:
     async def is_open() -> bool:
-        routes = (await daemon.ask("daemon.status"))["routes"]
-        breakers = [json.loads(route["breaker"] or "{}") for route in routes if route["name"] == "channel"]
-        return any(breaker.get("opened_at_ms") for breaker in breakers)
+        return "opened_at_ms" in await _breaker(daemon)
 
     await daemon.stage.until("the breaker opens", is_open)
 
@@ -44,7 +48,8 @@ async def test_what_a_failing_receiver_did_not_take_is_delivered_once_when_it_is
         assert await after.slot_ends(slot) == "success"
         assert await after.stop() == 0
         audit(stage)
-        assert json.loads(stage.rows("SELECT breaker FROM routes")[0]["breaker"]) == {}
+        [route] = stage.rows("SELECT breaker FROM routes WHERE name = 'channel'")
+        assert json.loads(route["breaker"]) == {}
 
 
 async def test_a_failing_probe_spends_no_attempt(tmp_path: Path) -> None:
@@ -59,8 +64,7 @@ async def test_a_failing_probe_spends_no_attempt(tmp_path: Path) -> None:
         await stage.until_asked("/submissions", THRESHOLD + 1)
 
         async def noted() -> bool:
-            [route] = (await probing.ask("daemon.status"))["routes"]
-            return bool(json.loads(route["breaker"])["failures"] == THRESHOLD + 1)
+            return (await _breaker(probing)).get("failures") == THRESHOLD + 1
 
         await stage.until("the probe's failure is noted", noted)
         assert await probing.stop() == 0
