@@ -1,11 +1,7 @@
 """`pixivflow run`: the daemon in the foreground."""
 
 import os
-import tempfile
-from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Final
 
 import click
 import trio
@@ -16,15 +12,7 @@ from pixivflow.cli.context import full_config
 from pixivflow.cli.logs import configure_logs
 from pixivflow.clock import SystemWall
 from pixivflow.config import Config
-from pixivflow.config.resolve import redirected
 from pixivflow.sd_notify import Notifier
-from pixivflow.simulator.server import Simulator, open_simulator
-
-VIEW: Final = """# Where a simulated run of {original} keeps its things: enough for every command that only looks.
-[storage]
-state_dir = "state"
-download_dir = "downloads"
-"""
 
 
 @click.command("run")
@@ -55,28 +43,7 @@ async def _run(config: Config, simulate: bool) -> None:
     if not simulate:
         await run_daemon(config, wall, notifier)
         return
-    async with simulated(config) as (replaced, _):
+    from pixivflow.cli.simulated import simulated  # noqa: PLC0415 - the look-alikes would double a daemon's memory
+
+    async with simulated(config) as replaced:
         await run_daemon(replaced, wall, notifier)
-
-
-@asynccontextmanager
-async def simulated(config: Config) -> AsyncGenerator[tuple[Config, Simulator]]:
-    """Start the look-alikes and replace every address, credential and directory of the configuration by theirs."""
-    folder = Path(tempfile.mkdtemp(prefix="pixivflow-simulate-"))
-    async with open_simulator() as simulator:
-        click.echo(
-            f"simulating: Pixiv at {simulator.api_url}, receiver at {simulator.receiver_url}", err=True
-        )
-        click.echo(f"everything is kept in {folder}", err=True)
-        yield (
-            redirected(
-                config,
-                api_url=simulator.api_url,
-                oauth_url=simulator.oauth_url,
-                image_url=simulator.image_url,
-                receiver_url=simulator.receiver_url,
-                refresh_token=simulator.refresh_token,
-                folder=folder,
-            ),
-            simulator,
-        )

@@ -139,7 +139,8 @@ def forget_artifact(db: Database, lease: Lease, artifact_id: int, now: int) -> b
     if not fenced_update(db, lease, now, "progress_at = max(progress_at, ?)", (now,)):
         return False
     forgotten = db.execute(
-        f"UPDATE artifacts SET status = 'planned', bytes = NULL, sha256 = NULL, stored_at = NULL WHERE {_LIVE_FILE_OF_CELL}",
+        f"""UPDATE artifacts SET status = 'planned', bytes = NULL, sha256 = NULL, media_type = NULL,
+            stored_at = NULL WHERE {_LIVE_FILE_OF_CELL}""",
         (artifact_id, lease.id),
     ).rowcount
     return forgotten == 1

@@ -35,6 +35,7 @@ async def clean_up(stage: Stage) -> None:
 
 def audit(stage: Stage, *, cell_attempts: int = 0) -> None:
     """Compare ledger, disk and receivers. All daemons have ended; neither crash nor stop spends an attempt."""
+    assert "Traceback" not in stage.logs(), stage.logs()
     _ledger_is_sound(stage)
     _slots_succeeded(stage, cell_attempts)
     _channel_is_right(stage)

@@ -47,7 +47,7 @@ def disk_for_state(tmp_path: Path) -> Iterator[Path]:
 
 
 async def test_a_full_disk_leaves_no_half_work_and_is_recovered_from(
-    tmp_path: Path, small_disk: Path
+    tmp_path: Path, disk_for_downloads: Path
 ) -> None:
     plan = Plan(download_dir="disk/downloads")
     options = SimulatorOptions(image_min_bytes=PAGE)

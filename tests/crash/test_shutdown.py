@@ -4,6 +4,7 @@ import signal
 from pathlib import Path
 
 from pixivflow.simulator.faults import Fault
+from pixivflow.unix_websocket import connect
 from tests.crash.audit import audit, bound_works, clean_up
 from tests.crash.stage import Plan, Stage, open_stage
 
@@ -114,3 +115,12 @@ async def test_a_run_over_its_time_ends_and_leaves_no_file(tmp_path: Path) -> No
         assert (cell["status"], cell["reason_code"]) == ("failed", "execution_timeout")
         assert [path for path in stage.downloads.rglob("*") if path.is_file()] == []
         assert not stage.rows("SELECT id FROM artifacts")
+
+
+async def test_a_client_that_stays_connected_does_not_hold_up_a_stop(tmp_path: Path) -> None:
+    async with open_stage(tmp_path) as stage:
+        daemon = await stage.start_ready()
+        async with connect(stage.socket):
+            daemon.process.terminate()
+            assert await daemon.ended(SOON_S) == 0
+        assert "Traceback" not in daemon.text()
