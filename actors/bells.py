@@ -15,18 +15,24 @@ Inbox = trio.MemoryReceiveChannel[Message]
 
 
 class FlightRecorder:
-    """The last messages, for the moment after a crash."""
+    """The last messages, for the moment after a crash. Repeats in a row are one, so that idle hours push nothing out."""
 
     def __init__(self) -> None:
-        self._messages: deque[tuple[int, Message]] = deque(maxlen=RECORDED)
+        self._messages: deque[tuple[int, Message, int]] = deque(maxlen=RECORDED)
 
     def note(self, now: int, message: Message) -> None:
-        """Remember a message with the time (ms UTC) at which it was rung."""
-        self._messages.append((now, message))
+        """Remember a message with the time (ms UTC) at which it was rung last, and how often in a row."""
+        times = 1
+        if self._messages and self._messages[-1][1] == message:
+            times += self._messages.pop()[2]
+        self._messages.append((now, message, times))
 
     def write(self, path: Path) -> None:
         """Write one JSON line a message, oldest first. Blocks; meant for the way out."""
-        lines = [msgspec.json.encode({"at": at, "message": message}) for at, message in self._messages]
+        lines = [
+            msgspec.json.encode({"at": at, "times": times, "message": message})
+            for at, message, times in self._messages
+        ]
         path.write_bytes(b"\n".join((*lines, b"")))
 
 

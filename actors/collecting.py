@@ -106,13 +106,12 @@ class Collector:
                 return chosen
             try:
                 return await self._finish(claimed, spec, account, chosen.illust, encode_report(chosen.report))
-            except WorkUnavailable:
-                undone = await self._core.ledger.write(
-                    unbind, claimed.lease, chosen.illust.ref, self._core.now()
-                )
-                if not undone:
-                    raise
-                refused |= {chosen.illust.ref}
+            except WorkUnavailable as verdict:
+                gone = verdict
+            work = chosen.illust.ref
+            if not await self._core.ledger.write(unbind, claimed.lease, work, self._core.now()):
+                raise gone
+            refused |= {work}
 
     async def _finish(
         self, claimed: ClaimedCell, spec: CellSpec, account: Account, illust: Illust, report: str | None

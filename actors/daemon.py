@@ -3,6 +3,7 @@
 import os
 import signal
 from collections.abc import AsyncIterator
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Final
 
@@ -43,7 +44,8 @@ async def run_daemon(config: Config, wall: Wall, notifier: Notifier) -> None:
             try:
                 await _serve(parts, notifier, signals)
             except* Exception as group:  # noqa: BLE001 - the last edge: whatever ends the daemon is named once
-                parts.core.bells.recorder.write(config.storage.state_dir / "flight-recorder.jsonl")
+                with suppress(OSError):  # a full disk must not take the place of the cause
+                    parts.core.bells.recorder.write(config.storage.state_dir / "flight-recorder.jsonl")
                 error = _first(group)
                 raise DaemonFailed(str(error)) from error
     log.info("stopped")

@@ -1,7 +1,7 @@
 """A cell's files: plan them in the ledger, make them durable, record each, commit them together."""
 
 import hashlib
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path, PurePosixPath
 
@@ -18,7 +18,6 @@ from pixivflow.download.plan import PlannedFile, facts_of, plan_files
 from pixivflow.download.sidecar import sidecar_bytes, sidecar_path, write_sidecar
 from pixivflow.download.store import Store, StoredFile
 from pixivflow.ledger.cells import ClaimedCell
-from pixivflow.ledger.engine import Database
 from pixivflow.ledger.files import (
     Artifact,
     NewArtifact,
@@ -26,11 +25,9 @@ from pixivflow.ledger.files import (
     artifacts_of_cell,
     commit_files,
     drop_artifact,
-    forget_artifact,
     plan_artifacts,
     record_artifact,
 )
-from pixivflow.ledger.leases import Lease
 from pixivflow.pixiv.models import Illust
 from protocol.payloads import WorkFacts
 from protocol.specs import CellSpec
@@ -142,13 +139,7 @@ class Fetcher:
         located = tuple(replace(file, path=pages[file.page].path) for file in planned)
 
         async def record(file: PlannedFile, stored: StoredFile) -> None:
-            artifact = pages[file.page]
-            if _recorded(artifact) not in {
-                None,
-                stored,
-            }:  # what was recorded is gone, and this is another file
-                await self._fenced(forget_artifact, claimed, artifact.id)
-            await self._record(claimed, artifact, stored)
+            await self._record(claimed, pages[file.page], stored)
 
         if not self._core.held.usable(claimed.lease, self._core.now()):
             raise LeaseGone
@@ -179,13 +170,16 @@ class Fetcher:
         slot_id, target_id = claimed.slot_id, spec.target_id
         data = sidecar_bytes(facts, files, slot_id=slot_id, target_id=target_id, path=artifact.path)
         root = self._roots[artifact.root]
+        written = False
         try:
             await write_sidecar(root, facts, files, slot_id=slot_id, target_id=target_id, path=artifact.path)
+            written = True
         except DiskFull:
             raise
         except DownloadError as error:  # it describes the work, and is no part of it
             log.warning("sidecar_not_written", work=str(facts.work), path=artifact.path, error=str(error))
-            await self._fenced(drop_artifact, claimed, artifact.id)
+        if not written:
+            await self._drop(claimed, artifact)
             return
         stored = StoredFile(len(data), hashlib.sha256(data).hexdigest(), "application/json")
         await self._record(claimed, artifact, stored)
@@ -199,10 +193,8 @@ class Fetcher:
             raise LeaseGone
         self._core.held.progress(claimed.lease, now)
 
-    async def _fenced(
-        self, fn: Callable[[Database, Lease, int, int], bool], claimed: ClaimedCell, artifact_id: int
-    ) -> None:
-        if not await self._core.ledger.write(fn, claimed.lease, artifact_id, self._core.now()):
+    async def _drop(self, claimed: ClaimedCell, artifact: Artifact) -> None:
+        if not await self._core.ledger.write(drop_artifact, claimed.lease, artifact.id, self._core.now()):
             raise LeaseGone
 
 

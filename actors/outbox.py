@@ -86,6 +86,7 @@ class Lane:
         """Send due rows until none is left or the route must wait; return how long to sleep."""
         ready = False
         while True:
+            self._core.pulse.beat(f"lane-{self._terms.route}")
             due_at, health = await self._look()
             if due_at is None or due_at > self._core.now():
                 return self._sleep_until(due_at)

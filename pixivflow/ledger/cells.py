@@ -98,11 +98,12 @@ def _next_cell(
     crash_bound = CRASH_LIMIT - 1 if suspect_running(db) else CRASH_LIMIT
     narrowed = "" if only is None else f"AND cells.id IN ({marks(only)})"
     unknown = "" if known is None else f"OR cells.account NOT IN ({marks(known)})"
+    # A plus keeps a column out of the choice of an index: the order of cells_next saves sorting all that is due.
     row = db.execute(
         f"""SELECT cells.id FROM cells
             LEFT JOIN slots ON slots.slot_id = cells.slot_id
             LEFT JOIN accounts ON accounts.name = cells.account
-            WHERE cells.state = 'pending' AND cells.due_at <= ? AND cells.crashes < ? AND cells.retry_until > ?
+            WHERE cells.state = 'pending' AND +cells.due_at <= ? AND cells.crashes < ? AND +cells.retry_until > ?
               AND (cells.slot_id IS NULL OR slots.admitted_at IS NOT NULL)
               AND accounts.auth_expired_at IS NULL AND coalesce(accounts.cooldown_until, 0) <= ?
               AND (cells.work IS NOT NULL OR cells.account IN ({marks(selecting)}) {unknown})

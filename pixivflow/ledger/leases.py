@@ -219,10 +219,10 @@ def apart(db: Database, now: int, subject: str, act: Callable[[], T]) -> T | Non
 
 def suspect_running(db: Database) -> bool:
     """Whether a row one crash below the limit runs now: at most one such row runs in the whole process."""
-    # The state is part of the text, not a value: only so the planner may use the partial index of running rows.
+    # Constants, not values: only so the planner may use the partial index of suspects.
     return any(
         db.execute(
-            f"SELECT 1 FROM {queue} WHERE state = 'running' AND crashes >= ? LIMIT 1", (CRASH_LIMIT - 1,)
+            f"SELECT 1 FROM {queue} WHERE state = 'running' AND crashes > {CRASH_LIMIT - 2} LIMIT 1"
         ).fetchone()
         for queue in Queue
     )

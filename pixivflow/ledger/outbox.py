@@ -146,11 +146,12 @@ def claim_row(
     reclaim_rows(db, now, held)
     crash_bound = CRASH_LIMIT - 1 if suspect_running(db) else CRASH_LIMIT
     narrowed = "" if only is None else f"AND deliveries.cell_id IN ({marks(only)})"
+    # A plus keeps a column out of the choice of an index: the order of outbox_next saves sorting all that is due.
     row = db.execute(
         f"""SELECT outbox.id, delivery_id, payload, attempts, coalesce(max_attempts, 1), expires_at,
                 deliveries.slot_id, deliveries.target_id
             FROM outbox JOIN deliveries ON deliveries.id = outbox.delivery_id
-            WHERE state = 'pending' AND outbox.route = ? AND due_at <= ? AND crashes < ? AND expires_at > ?
+            WHERE state = 'pending' AND outbox.route = ? AND +due_at <= ? AND crashes < ? AND +expires_at > ?
               AND outbox.id NOT IN ({marks(held)}) {narrowed}
             ORDER BY priority DESC, due_at, outbox.id LIMIT 1""",
         (route, now, crash_bound, now, *held, *(only or ())),

@@ -1,21 +1,31 @@
 """What the daemon says about itself, bells, pulse, and what idle actors cost."""
 
+import dataclasses
+import socket
+from contextlib import nullcontext
+
 import msgspec
 import pytest
 import trio
 
+from actors.accounts import AccountWatch
 from actors.bells import INBOX_SIZE, RECORDED, Doorbells, FlightRecorder, wait_for_bell
 from actors.control import MethodRefused
 from actors.coordinator import run_coordinator
 from actors.core import Pulse
-from actors.daemon import _status_line
+from actors.daemon import _report, _status_line
 from actors.doors import DaemonDoor, refusing
 from actors.fetching import WorkLocks
 from actors.handlers import HandlerPool
 from actors.heartbeat import run_heartbeat
-from actors.outbox import run_outbox
+from actors.outbox import LaneTerms, run_outbox
 from actors.scheduler import Scheduler
+from actors.settlement import RetryTerms
+from actors.sweeper import Retention, Sweeper
+from pixivflow.download.store import Store
+from pixivflow.ledger.engine import Ledger, LedgerUnavailable
 from pixivflow.operations.orders import OrderRefused
+from pixivflow.sd_notify import Notifier
 from protocol.messages import Changed, OutboxReady, RunCell, SlotDue
 from protocol.works import WorkKind, WorkRef
 
@@ -71,7 +81,24 @@ def test_the_flight_recorder_keeps_the_last_messages_oldest_first(tmp_path):
     recorder.write(tmp_path / "flight.jsonl")
     lines = (tmp_path / "flight.jsonl").read_bytes().splitlines()
     assert len(lines) == RECORDED
-    assert msgspec.json.decode(lines[0]) == {"at": 10, "message": {"type": "RunCell", "cell_id": 10}}
+    assert msgspec.json.decode(lines[0]) == {
+        "at": 10,
+        "times": 1,
+        "message": {"type": "RunCell", "cell_id": 10},
+    }
+
+
+def test_the_flight_recorder_counts_repeats_in_a_row(tmp_path):
+    recorder = FlightRecorder()
+    for now in (1, 2, 3):
+        recorder.note(now, RunCell(0))
+    recorder.note(4, RunCell(1))
+    recorder.write(tmp_path / "flight.jsonl")
+    lines = [msgspec.json.decode(line) for line in (tmp_path / "flight.jsonl").read_bytes().splitlines()]
+    assert [(line["at"], line["times"], line["message"]["cell_id"]) for line in lines] == [
+        (3, 3, 0),
+        (4, 1, 1),
+    ]
 
 
 async def test_who_is_busy_under_a_lease_is_not_called_silent(autojump_clock):
@@ -138,6 +165,64 @@ async def test_the_status_line_says_what_runs_or_which_login_is_needed(workshop)
     assert await _status_line(workshop.parts) == "main: login needed"
 
 
+class AwayLedger(Ledger):
+    """A ledger that can't be read for a number of times."""
+
+    def __init__(self, real, *, times):
+        self.real, self.times = real, times
+
+    def statistics(self):
+        return self.real.statistics()
+
+    async def _write(self, call):
+        return await self.real._write(call)
+
+    async def _read(self, call):
+        if self.times > 0:
+            self.times -= 1
+            raise LedgerUnavailable("the disk is away")
+        return await self.real._read(call)
+
+
+async def test_a_ledger_that_is_away_changes_the_status_and_ends_nothing(workshop, tmp_path):
+    core = workshop.with_core(ledger=AwayLedger(workshop.ledger, times=1)).core
+    watch = AccountWatch(core, None, {})
+    parts = dataclasses.replace(workshop.parts, core=core, watch=watch)
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
+        manager.bind(str(tmp_path / "notify"))
+        manager.setblocking(False)
+        notifier = Notifier({"NOTIFY_SOCKET": str(tmp_path / "notify"), "WATCHDOG_USEC": "20000"})
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(_report, parts, notifier)
+            said = []
+            with trio.fail_after(10):
+                while len(said) < 4:
+                    await trio.lowlevel.wait_readable(manager)
+                    said.append(manager.recv(1000).decode())
+            nursery.cancel_scope.cancel()
+    assert said[:2] == ["WATCHDOG=1", "STATUS=the disk is away"]
+    assert said[2] == "WATCHDOG=1"
+    assert said[3].startswith("STATUS=0 schedules")
+
+
+async def test_a_silent_actor_starves_the_watchdog(workshop, tmp_path):
+    workshop.core.pulse._beats["stuck"] = trio.current_time() - 1000
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
+        manager.bind(str(tmp_path / "notify"))
+        manager.setblocking(False)
+        notifier = Notifier({"NOTIFY_SOCKET": str(tmp_path / "notify"), "WATCHDOG_USEC": "20000"})
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(_report, workshop.parts, notifier)
+            with trio.move_on_after(0.1) as scope:
+                await trio.lowlevel.wait_readable(manager)
+            assert scope.cancelled_caught
+            workshop.core.pulse.beat("stuck")
+            with trio.fail_after(10):
+                await trio.lowlevel.wait_readable(manager)
+            nursery.cancel_scope.cancel()
+        assert manager.recv(1000) == b"WATCHDOG=1"
+
+
 async def test_a_refused_order_reaches_the_caller_as_a_refusal():
     async def refuse(_):
         await trio.lowlevel.checkpoint()
@@ -149,13 +234,17 @@ async def test_a_refused_order_reaches_the_caller_as_a_refusal():
 
 def idle(bench, config):
     pool = HandlerPool(bench.core, None, {}, {})
+    terms = LaneTerms("inbox", "facts", RetryTerms(1.0, 1.0), 60.0, 0.0)
     inboxes = bench.core.bells.cells.clone(), bench.core.bells.slots.clone()
+    store = Store(None, trio.CapacityLimiter(1))
+    sweeper = Sweeper(bench.core, store, {}, Retention(1e9, 1e9, 1e9), trio.lowlevel.checkpoint, trio.Lock())
     return (
         lambda: run_heartbeat(bench.core),
         lambda: pool.run(inboxes[0]),
         lambda: run_coordinator(bench.core, inboxes[1], {}),
         Scheduler(bench.core, config).run,
-        lambda: run_outbox(bench.core, {}),
+        lambda: run_outbox(bench.core, {"inbox": (terms, lambda: nullcontext(None))}),
+        sweeper.run,
     )
 
 
@@ -178,7 +267,7 @@ limit = 1
 
 
 async def test_idle_actors_write_nothing_and_ask_seldom(autojump_clock, benches):
-    with benches() as bench:
+    with benches(routes=("inbox",)) as bench:
         async with bench.running(*idle(bench, benches.config(IDLE))):
             await trio.sleep(10)
             written = (bench.folder / "ledger.db-wal").read_bytes()

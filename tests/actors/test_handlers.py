@@ -259,6 +259,23 @@ async def test_a_lease_lost_during_a_download_stops_the_run_which_writes_nothing
     assert (ended["status"], ended["work"], len(workshop.posts)) == ("submitted", row["work"], 1)
 
 
+async def test_a_late_success_changes_nothing_of_the_next_holder(workshop, quiet_logs):
+    workshop.fault(PICTURES, "delay", delay_s=0.2)
+    async with workshop.working():
+        cell = await workshop.once()
+        await workshop.until(cell, status="selected", state="running")
+        await _until(lambda: workshop.seen(PICTURES))
+        now = workshop.core.now()
+        await workshop.ledger.write(release_unowned, Queue.CELLS, cell, now)
+        other = await workshop.ledger.write(claim_cell, "another", now, selecting=("main",))
+        before = await _cell_row(workshop, cell)
+        await _until(lambda: not workshop.core.held.snapshot())
+        assert await _cell_row(workshop, cell) == before
+        assert (before["lease_owner"], before["lease_generation"]) == ("another", other.lease.generation)
+    assert [entry["event"] for entry in quiet_logs].count("run_abandoned") == 1
+    assert await workshop.rows("SELECT 1 FROM outbox") == []
+
+
 async def _cell_row(workshop, cell):
     return (await workshop.rows("SELECT * FROM cells WHERE id = ?", cell))[0]
 

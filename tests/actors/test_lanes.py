@@ -1,5 +1,6 @@
 """Lanes under virtual time: what they send when, and what each verdict writes. The receivers follow a script."""
 
+import dataclasses
 import hashlib
 from contextlib import asynccontextmanager
 from functools import partial
@@ -15,10 +16,11 @@ from pixivflow.delivery.breaker import THRESHOLD
 from pixivflow.delivery.senders import FileMissing
 from pixivflow.download.store import Store
 from pixivflow.ledger.cells import bind, claim_cell
+from pixivflow.ledger.engine import Ledger, LedgerUnavailable
 from pixivflow.ledger.files import NewArtifact, commit_files, plan_artifacts, record_artifact
 from pixivflow.ledger.health import read_routes
 from pixivflow.ledger.leases import Queue, release_unowned
-from pixivflow.ledger.outbox import NewIntent, commit_delivery
+from pixivflow.ledger.outbox import NewIntent, commit_delivery, settle_row
 from pixivflow.ledger.slots import NewCell, add_adhoc_cell
 from protocol.messages import OutboxReady
 from protocol.payloads import Payload, PayloadFile, WorkFacts
@@ -316,7 +318,9 @@ async def test_the_interval_is_kept_across_a_restart(autojump_clock, benches):
             await trio.sleep(10)
         deliver(bench, 2)
         async with lanes(bench, {"channel": second}, min_interval_s=600.0):
-            await trio.sleep(700)
+            for _ in range(11):
+                await trio.sleep(60)
+                assert bench.core.pulse.silent(150.0) == ()
     assert second.at[0] - first.at[0] == pytest.approx(600, abs=0.3)
 
 
@@ -397,6 +401,49 @@ async def test_an_unreadable_payload_ends_that_row_alone(autojump_clock, benches
         assert bench.rows("SELECT reason FROM deliveries WHERE reason IS NOT NULL") == [
             {"reason": "internal_error"}
         ]
+
+
+class UnsureLedger(Ledger):
+    """A ledger whose first settlement is never confirmed."""
+
+    def __init__(self, real) -> None:
+        self.real, self.unsure = real, True
+
+    async def write(self, fn, *args, **kwargs):
+        if fn is settle_row and self.unsure:
+            self.unsure = False
+            raise LedgerUnavailable("the write is not confirmed")
+        return await self.real.write(fn, *args, **kwargs)
+
+    def statistics(self):
+        return self.real.statistics()
+
+    async def _write(self, call):
+        return await self.real._write(call)
+
+    async def _read(self, call):
+        return await self.real._read(call)
+
+
+async def test_a_send_whose_settlement_is_unknown_is_repeated_with_its_key_after_the_lease(
+    autojump_clock, benches
+):
+    sender = ScriptedSender(OK)
+    with benches(routes=("channel",)) as bench:
+        cell = deliver(bench, 1)
+        core = dataclasses.replace(bench.core, ledger=UnsureLedger(bench.core.ledger))
+        store = Store(None, trio.CapacityLimiter(1))
+        sweeper = Sweeper(core, store, {}, Retention(1e9, 1e9, 1e9), trio.lowlevel.checkpoint, trio.Lock())
+        async with (
+            lanes(dataclasses.replace(bench, core=core), {"channel": sender}),
+            bench.running(sweeper.run),
+        ):
+            await trio.sleep(30)
+            assert (row_of(bench)["state"], len(sender.sent)) == ("running", 1)
+            await trio.sleep(200)
+        assert [key for _, key in sender.sent] == ["channel:1"] * 2
+        assert (row_of(bench)["state"], row_of(bench)["attempts"]) == ("done", 0)
+        assert cell_of(bench, cell)["status"] == "submitted"
 
 
 async def test_rows_that_waited_too_long_are_abandoned_with_the_last_answer(autojump_clock, benches):

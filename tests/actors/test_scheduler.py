@@ -274,6 +274,20 @@ async def test_scheduler_and_coordinator_outlive_a_full_disk_and_lose_no_slot(
     assert len(admitted) == 1
 
 
+async def test_a_slot_that_waits_while_the_disk_is_full_is_admitted_later(autojump_clock, benches, full_disk):
+    config = benches.config(text_of())
+    with benches(connect=flaky) as bench:
+        slot = due_slot(config, config.schedule("s"), bench.core.now(), Trigger.CRON, bench.core.now())
+        bench.write(materialise, slot, bench.core.now())
+        full_disk(True)
+        async with bench.running(lambda: run_coordinator(bench.core, bench.core.bells.slots.clone(), {})):
+            await trio.sleep(600)
+            assert bench.rows("SELECT 1 FROM slots WHERE admitted_at IS NOT NULL") == []
+            full_disk(False)
+            await trio.sleep(6)
+        assert bench.rows("SELECT 1 FROM slots WHERE admitted_at IS NOT NULL")
+
+
 # The coordinator, on slots that the scheduler made.
 
 

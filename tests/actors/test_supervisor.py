@@ -79,9 +79,11 @@ async def test_what_an_inner_supervisor_gave_up_passes_through_the_outer_one(aut
             nursery.start_soon(supervise, "hand", hand.run)
             nursery.start_soon(trio.sleep_forever)
 
-    with trio.fail_after(3600), pytest.raises(BaseExceptionGroup) as caught:
+    with (
+        trio.fail_after(3600),
+        pytest.RaisesGroup(pytest.RaisesExc(RestartBudgetSpent, match="hand failed 6 times")),
+    ):
         await supervise("pool", pool)
-    assert caught.group_contains(RestartBudgetSpent, match="hand failed 6 times")
     assert len(hand.lives) == 6
 
 
@@ -104,7 +106,6 @@ async def test_cancellation_passes_alone_and_beside_errors(autojump_clock):
             await trio.sleep(1)
             nursery.cancel_scope.cancel()
 
-    with pytest.raises(BaseExceptionGroup) as caught:
+    with pytest.RaisesGroup(ValueError, flatten_subgroups=True):
         await cancelled()
-    assert caught.group_contains(ValueError)
     assert lives == 1

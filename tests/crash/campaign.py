@@ -19,13 +19,8 @@ from pixivflow.simulator.server import SimulatorOptions
 from tests.crash.audit import audit, bound_works, clean_up
 from tests.crash.stage import SIGKILLED, TAG, Daemon, Plan, Stage, open_stage
 
-PLAN = Plan(
-    targets={
-        "kept": ("persistent", ("channel", "inbox")),
-        "passing": ("cache", ("channel",)),
-        "boxed": ("cache", ("inbox",)),
-    }
-)
+BOTH = ("channel", "inbox")
+PLAN = Plan(targets={"kept": ("persistent", BOTH), "passing": ("cache", BOTH), "boxed": ("cache", BOTH)})
 OPTIONS = SimulatorOptions(api_latency_s=0.01, image_latency_s=0.03, receiver_latency_s=0.02)
 KEYS = ("a", "b")
 MOST_KILLS = 2  # three in a row without progress end a row, as they should

@@ -227,6 +227,12 @@ class Stage:
                 return []  # whoever was killed had not made the tables
             return [dict(row) for row in connection.execute(sql, values)]
 
+    def live_rows(self, sql: str) -> list[Any]:
+        """Look over the shoulder of a running daemon; a reader cannot write or checkpoint."""
+        address = f"{(self.state / 'ledger.db').as_uri()}?mode=ro"
+        with closing(sqlite3.connect(address, uri=True)) as connection:
+            return connection.execute(sql).fetchall()
+
     def let_time_pass(self) -> None:
         """Make the waits of a stopped daemon's rows and routes belong to the past, as hours would."""
         with closing(sqlite3.connect(self.state / "ledger.db")) as connection, connection:

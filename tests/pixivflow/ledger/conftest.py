@@ -17,6 +17,18 @@ START = 1_800_000_000_000
 HOUR = 3_600_000
 
 
+class Noting:
+    """A database that notes each statement with its values."""
+
+    def __init__(self, db):
+        self._db = db
+        self.seen = []
+
+    def execute(self, sql, values=()):
+        self.seen.append((sql, values))
+        return self._db.execute(sql, values)
+
+
 class Book:
     """The ledger and a clock that only the test moves."""
 
@@ -42,19 +54,15 @@ class Book:
         self.do(lambda db: db.execute(sql, values).rowcount)
 
     def plan_of(self, fn, *args, **kwargs):
-        """What the planner says about each statement that ``fn`` executes."""
+        """What the planner says about each statement that ``fn`` executes, with its values bound as in real life."""
 
         def explained(db):
-            seen = []
-            db.conn.set_trace_callback(seen.append)
-            try:
-                fn(db, *args, **kwargs)
-            finally:
-                db.conn.set_trace_callback(None)
-            texts = [text for text in seen if text.split()[0] in {"SELECT", "UPDATE", "DELETE"}]
+            noting = Noting(db)
+            fn(noting, *args, **kwargs)
             return [
-                (text, [row[3] for row in db.execute(f"EXPLAIN QUERY PLAN {text}").fetchall()])
-                for text in texts
+                (sql, [row[3] for row in db.execute(f"EXPLAIN QUERY PLAN {sql}", values).fetchall()])
+                for sql, values in noting.seen
+                if sql.split()[0] in {"SELECT", "UPDATE", "DELETE"}
             ]
 
         return self.do(explained)

@@ -29,7 +29,8 @@ def settle(book, status, route="r", reason=None, **options):
 
 def everything(book):
     return [
-        book.rows(f"SELECT * FROM {table}") for table in ("cells", "slots", "deliveries", "outbox", "artifacts")
+        book.rows(f"SELECT * FROM {table}")
+        for table in ("cells", "slots", "deliveries", "outbox", "artifacts")
     ]
 
 
@@ -265,7 +266,9 @@ def test_a_delivery_ends_row_intent_cell_and_slot(book):
     book.now += 5
     result = settle(book, DELIVERED, remote_id="77", detail="HTTP 201")
     assert (result.cell_id, result.slot_id, result.cell_status) == (cell_id, "s", CellStatus.SUBMITTED)
-    assert book.rows("SELECT status, remote_id, settled_at FROM deliveries") == [("delivered", "77", book.now)]
+    assert book.rows("SELECT status, remote_id, settled_at FROM deliveries") == [
+        ("delivered", "77", book.now)
+    ]
     assert book.rows("SELECT state, attempts, last_error, ended_at, lease_owner FROM outbox") == [
         ("done", 0, "HTTP 201", book.now, None)
     ]
@@ -291,7 +294,9 @@ def test_a_cells_end_tells_the_truth_about_every_route(book, outcomes, status, r
     cell_id = book.delivering(1, ("r", "q"))
     for route, outcome in zip(("r", "q"), outcomes, strict=True):
         assert book.cell_row(cell_id)["status"] == "delivery_pending"
-        settle(book, outcome, route, Reason.DELIVERY_REJECTED if outcome is FAILED else None, detail="HTTP 400")
+        settle(
+            book, outcome, route, Reason.DELIVERY_REJECTED if outcome is FAILED else None, detail="HTTP 400"
+        )
     row = book.cell_row(cell_id)
     assert (row["status"], row["reason_code"], row["ended_at"]) == (status, reason, book.now)
     assert row["reason"] == ("HTTP 400" if reason else None)
@@ -437,4 +442,3 @@ def test_a_route_that_works_again_makes_its_waiting_rows_due(book):
     assert book.do(make_due, "r", book.now) == 1
     assert (book.do(next_due, "r"), book.do(next_due, "q")) == (book.now, book.now + 500)
     assert book.do(next_due, "unknown") is None
-

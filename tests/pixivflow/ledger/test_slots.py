@@ -3,6 +3,7 @@ import pytest
 from pixivflow.ledger.cells import end_cell
 from pixivflow.ledger.outbox import Settled, settle_row
 from pixivflow.ledger.slots import (
+    NewSlot,
     admit,
     materialise,
     move_watermark,
@@ -47,8 +48,6 @@ def test_a_slot_is_made_once_with_its_cells_and_the_watermark(book):
 
 
 def test_a_second_trigger_is_told_that_the_slot_was_there(book):
-    from pixivflow.ledger.slots import NewSlot
-
     slot = NewSlot("s", Trigger.CRON, ())
     assert [book.do(materialise, slot, book.now).created for _ in range(2)] == [True, False]
 
@@ -170,9 +169,10 @@ def test_skip_lets_none_wait(book):
     waiting(book, "s0", occurrence_at=0)
     waiting(book, "s1", occurrence_at=1, targets=("a", "b"))
     assert book.do(admit, {"daily": "skip"}, book.now).skipped == ("s1",)
-    assert book.rows("SELECT status, state, reason_code FROM cells WHERE slot_id = 's1'") == [
-        ("failed", "done", "overlap_skipped")
-    ] * 2
+    assert (
+        book.rows("SELECT status, state, reason_code FROM cells WHERE slot_id = 's1'")
+        == [("failed", "done", "overlap_skipped")] * 2
+    )
     assert not book.do(slots_waiting)
 
 
