@@ -61,6 +61,15 @@ def test_files_are_stored_only_together_with_the_whole_work(book, bound):
     assert book.do(read_facts, WORK).title == "work 1"
 
 
+def test_a_file_that_was_let_go_keeps_its_work_from_being_committed(book, bound):
+    [file] = book.plan(bound)
+    book.record(bound, file)
+    book.change("UPDATE artifacts SET status = 'discard'")
+    assert not book.record(bound, file)
+    assert not book.commit_files(bound)
+    assert book.cell_row(bound.id)["status"] == "selected"
+
+
 def test_a_work_without_any_file_is_not_complete(book, bound):
     assert not book.commit_files(bound)
 
