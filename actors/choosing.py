@@ -6,7 +6,8 @@ from actors.core import Core
 from actors.failures import LeaseGone
 from pixivflow import failpoints
 from pixivflow.download.plan import plan_files
-from pixivflow.ledger.cells import Bound, ClaimedCell, Taken, already_had, bind
+from pixivflow.ledger.binding import Bound, Taken, already_had, bind
+from pixivflow.ledger.cells import ClaimedCell
 from pixivflow.pixiv.errors import WorkDeleted
 from pixivflow.pixiv.models import Illust
 from pixivflow.selection.candidates import open_candidates

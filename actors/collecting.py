@@ -16,7 +16,8 @@ from pixivflow import failpoints
 from pixivflow.delivery.freeze import effective_fields, freeze
 from pixivflow.delivery.settings import RouteSettings
 from pixivflow.download.errors import FileGone
-from pixivflow.ledger.cells import ClaimedCell, unbind
+from pixivflow.ledger.binding import unbind
+from pixivflow.ledger.cells import ClaimedCell
 from pixivflow.ledger.files import Artifact, artifacts_of_cell, read_facts
 from pixivflow.ledger.leases import Lease
 from pixivflow.ledger.outbox import Committed, NewIntent, commit_delivery
@@ -81,9 +82,10 @@ class Collector:
         self._fetcher = fetcher
         self._routes = routes
 
-    async def resume(self, claimed: ClaimedCell, spec: CellSpec, account: Account) -> Committed:
+    async def resume(
+        self, claimed: ClaimedCell, spec: CellSpec, account: Account, work: WorkRef
+    ) -> Committed:
         """Go on with the work that the cell owns; another is never taken in its place."""
-        work = WorkRef.parse(claimed.work or "")
         if claimed.status is CellStatus.ARTIFACT_READY:
             facts = await self._core.ledger.read(read_facts, work)
             artifacts = await self._core.ledger.read(artifacts_of_cell, claimed.lease.id)

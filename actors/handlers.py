@@ -25,6 +25,7 @@ from protocol.messages import Changed, RunCell
 from protocol.reasons import Reason
 from protocol.specs import CellSpec
 from protocol.states import CellStatus
+from protocol.works import WorkRef
 
 log = structlog.get_logger(__name__)
 EXTRA_HANDS: Final = 4
@@ -135,22 +136,25 @@ class HandlerPool:
         """Run one cell; every error of its work ends here, as what it means for the cell. None gives it back."""
         try:
             spec = msgspec.json.decode(claimed.spec, type=CellSpec)
-        except msgspec.MsgspecError as error:
-            text = f"the cell's spec can't be read: {error}"
+            work = None if claimed.work is None else WorkRef.parse(claimed.work)
+        except (msgspec.MsgspecError, ValueError) as error:
+            text = f"the cell can't be read: {error}"
             return CellEnd(CellStatus.FAILED, Reason.INTERNAL_ERROR, text)
         account = self._accounts.get(claimed.account)
         if account is None:
             text = f"account {claimed.account!r} is not in the configuration any more"
             return CellEnd(CellStatus.FAILED, Reason.CONFIGURATION_ERROR, text)
         with trio.move_on_after(spec.timeout_s):
-            return await self._guarded(claimed, spec, account)
+            return await self._guarded(claimed, spec, account, work)
         text = f"the run took longer than {spec.timeout_s:.0f} s"
         return CellEnd(CellStatus.FAILED, Reason.EXECUTION_TIMEOUT, text)
 
-    async def _guarded(self, claimed: ClaimedCell, spec: CellSpec, account: Account) -> Ending | None:
+    async def _guarded(
+        self, claimed: ClaimedCell, spec: CellSpec, account: Account, work: WorkRef | None
+    ) -> Ending | None:
         try:
-            if claimed.work is not None:
-                await self._collector.resume(claimed, spec, account)
+            if work is not None:
+                await self._collector.resume(claimed, spec, account, work)
                 return Settled()
             result = await self._collector.select(claimed, spec, account)
             return self._nothing(claimed, result) if isinstance(result, Nothing) else Settled()

@@ -22,6 +22,7 @@ Ask = Callable[[str, Mapping[str, Any]], Awaitable[Any]]
 """Asks by a request's name and returns plain JSON data."""
 
 STOPPING: Final = (signal.SIGINT, signal.SIGTERM)
+CLEAN_S: Final = 5.0
 FIRST_PAUSE_S: Final = 0.1
 LONGEST_PAUSE_S: Final = 1.0
 
@@ -92,6 +93,8 @@ async def run_here(
                 await _run(parts, ask, cell_ids, wait_s, signals)
             except* Exception as group:
                 raise RunFailed(str(_first(group))) from group
+            with trio.move_on_after(CLEAN_S):
+                await parts.sweeper().clean()
             return await _look(ask, cell_ids)
 
 

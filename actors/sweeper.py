@@ -74,7 +74,7 @@ class Sweeper:
     async def _tick(self) -> None:
         await self._also()
         held = {queue: self._core.held.ids(queue) for queue in Queue}
-        swept = await self._core.ledger.write(sweep, self._core.now(), held)
+        swept = await self._core.ledger.write(sweep, self._core.now(), held, owner=self._core.owner)
         if swept != Swept():
             log.warning("swept", **msgspec.to_builtins(swept))
             self._core.ring(RunCell(0))
@@ -83,7 +83,7 @@ class Sweeper:
             for cell_id in (*swept.overdue_cells, *swept.healed_cells):
                 self._core.ring(Changed("cell", str(cell_id)))
         await self._prune()
-        await self._clean()
+        await self.clean()
 
     async def _prune(self) -> None:
         now = self._core.now()
@@ -98,7 +98,7 @@ class Sweeper:
         )
         await self._core.ledger.write(expire_failed_caches, now - round(kept.failed_cache_s * 1000))
 
-    async def _clean(self) -> None:
+    async def clean(self) -> None:
         """Remove discarded files. A file is gone before its row, so that a crash between them is only repeated."""
         after = 0
         while batch := await self._core.ledger.read(discardable, CLEAN_BATCH, after):

@@ -11,6 +11,7 @@ from pixivflow.download.errors import DiskFull
 from pixivflow.download.plan import PlannedFile
 from pixivflow.download.store import Store, StoredFile
 
+RECORD_S = 5.0
 Record = Callable[[PlannedFile, StoredFile], Awaitable[None]]
 
 
@@ -34,7 +35,8 @@ async def fetch_pages(
     async def fetch(index: int, file: PlannedFile) -> None:
         stored = await store.fetch(file.url, root, file.path, on_bytes=on_bytes)
         failpoints.reach("download.renamed")
-        await record(file, stored)
+        with trio.fail_after(RECORD_S, shield=True):  # what is durable is not fetched twice
+            await record(file, stored)
         failpoints.reach("download.recorded")
         done[index] = stored
 

@@ -1,6 +1,6 @@
-"""A cell's life under its lease: claim, bind, unbind, retry, end. See `pixivflow.ledger.leases` for the fence."""
+"""A cell's life under its lease: claim, retry, end. See `pixivflow.ledger.leases` for the fence."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from typing import Final
 
 import msgspec
@@ -23,7 +23,6 @@ from pixivflow.ledger.moves import may_move, read_status
 from pixivflow.ledger.slots import refresh_slot
 from protocol.reasons import Reason
 from protocol.states import CellStatus, SlotStatus
-from protocol.works import WorkRef
 
 PROGRESS: Final = "crashes = 0, progress_at = max(progress_at, ?)"
 
@@ -44,23 +43,6 @@ class ClaimedCell(msgspec.Struct, frozen=True):
     correlation_id: str | None
 
 
-class Bound(msgspec.Struct, frozen=True):
-    """The cell owns the work now."""
-
-
-class Lost(msgspec.Struct, frozen=True):
-    """The cell owns another work (or the lease is gone: ``work`` is None). Never process your own."""
-
-    work: WorkRef | None
-
-
-class Taken(msgspec.Struct, frozen=True):
-    """No route of the cell is free for the work: a duplicate for the scan."""
-
-
-BindAnswer = Bound | Lost | Taken
-
-
 def claim_cell(
     db: Database,
     owner: str,
@@ -78,7 +60,7 @@ def claim_cell(
     their time are left to the sweep. With ``known`` a cell of any other account is claimed too, so that its holder
     can say what is wrong. Cells whose lease has expired are taken back first.
     """
-    reclaim_cells(db, now, held)
+    reclaim_cells(db, now, held, owner=owner)
     while (found := _next_cell(db, now, held, selecting, known, only)) is not None:
         lease = acquire(db, Queue.CELLS, found, owner, now)
         claimed = None if lease is None else _claimed(db, lease, now)
@@ -115,7 +97,7 @@ def _next_cell(
 
 
 def reclaim_cells(
-    db: Database, now: int, held: Collection[int], *, everyone: bool = False
+    db: Database, now: int, held: Collection[int], *, owner: str | None = None, everyone: bool = False
 ) -> tuple[Reclaimed, ...]:
     """Take back cells whose holder is gone, and end those that crashed too often. See `leases.reclaim`."""
 
@@ -123,7 +105,7 @@ def reclaim_cells(
         text = f"the daemon died {row.crashes} times in a row while working on it"
         end_unleased(db, row.id, CellStatus.FAILED, Reason.CRASHED_REPEATEDLY, text, now)
 
-    return reclaim(db, Queue.CELLS, now, held, everyone=everyone, end=end)
+    return reclaim(db, Queue.CELLS, now, held, owner=owner, everyone=everyone, end=end)
 
 
 def _claimed(db: Database, lease: Lease, now: int) -> ClaimedCell | None:
@@ -142,110 +124,6 @@ def _claimed(db: Database, lease: Lease, now: int) -> ClaimedCell | None:
     if row[0] != SlotStatus.RUNNING:
         refresh_slot(db, row[1], now)
     return ClaimedCell(lease, row[1], row[2], row[3], row[4], status, *row[6:])
-
-
-class _Routes(msgspec.Struct, frozen=True):
-    routes: tuple[str, ...] = ()
-
-
-def already_had(db: Database, work: WorkRef, revision: str, routes: Collection[str]) -> bool:
-    """Whether the work is no candidate: confirmed, under way or refused on every route; or stored, without routes."""
-    if routes:
-        return not any(intent_allows(db, work, route) for route in routes)
-    row = db.execute(
-        "SELECT 1 FROM artifacts WHERE work = ? AND revision = ? AND status = 'stored' LIMIT 1",
-        (str(work), revision),
-    ).fetchone()
-    return row is not None
-
-
-def intent_allows(db: Database, work: WorkRef, route: str) -> bool:
-    """Whether a route may get the work: nobody has sent it there, sends it, or was refused, in any revision."""
-    row = db.execute(
-        """SELECT 1 FROM deliveries WHERE work = ? AND route = ? AND (status IN ('pending', 'delivered', 'duplicate')
-           OR (status = 'failed' AND reason = ?)) LIMIT 1""",
-        (str(work), route, Reason.DELIVERY_REJECTED),
-    ).fetchone()
-    return row is None
-
-
-def _routes_of_other_holders(
-    db: Database, work: WorkRef, cell_id: int, unreadable: tuple[str, ...]
-) -> Sequence[tuple[str, ...]]:
-    """Return the routes of each other open cell that holds the work; ``unreadable`` for a spec that can't be read."""
-    rows = db.execute(
-        "SELECT spec FROM cells WHERE work = ? AND ended_at IS NULL AND id <> ?", (str(work), cell_id)
-    ).fetchall()
-    return [_routes_of(row[0], unreadable) for row in rows]
-
-
-def _routes_of(spec: str, unreadable: tuple[str, ...]) -> tuple[str, ...]:
-    try:
-        return msgspec.json.decode(spec, type=_Routes).routes
-    except msgspec.MsgspecError:
-        return unreadable
-
-
-def bind(
-    db: Database, lease: Lease, work: WorkRef, revision: str, routes: Collection[str], now: int
-) -> BindAnswer:
-    """Give the cell its one work, for ever, before any side effect.
-
-    A cell that has this very work keeps the generation that bound it: a later run may not unbind it.
-    """
-    row = db.execute("SELECT work FROM cells WHERE id = ?", (lease.id,)).fetchone()
-    owned = None if row is None else row[0]
-    if not stands(db, lease, now, f"bind {work}") or owned not in {None, str(work)}:
-        return Lost(_work_of(owned))
-    if owned is not None:
-        return Bound()
-    if not _free(db, work, revision, routes, lease.id):
-        return Taken()
-    bound = fenced_update(
-        db,
-        lease,
-        now,
-        f"status = 'selected', work = ?, bound_generation = lease_generation, {PROGRESS}",
-        (str(work), now),
-        expected="status = 'pending' AND work IS NULL",
-    )
-    return Bound() if bound else Lost(None)
-
-
-def _work_of(text: str | None) -> WorkRef | None:
-    try:
-        return None if text is None else WorkRef.parse(text)
-    except ValueError:
-        return None
-
-
-def _free(db: Database, work: WorkRef, revision: str, routes: Collection[str], cell_id: int) -> bool:
-    others = _routes_of_other_holders(db, work, cell_id, tuple(routes))
-    if not routes:
-        return () not in others and not already_had(db, work, revision, ())
-    held = {route for other in others for route in other}
-    return any(route not in held and intent_allows(db, work, route) for route in routes)
-
-
-def unbind(db: Database, lease: Lease, work: WorkRef, now: int) -> bool:
-    """Undo this very run's binding, on a verdict about the work and before any file of it is recorded."""
-    if not stands(db, lease, now, f"unbind {work}"):
-        return False
-    recorded = db.execute(
-        """SELECT 1 FROM cell_artifacts JOIN artifacts ON artifacts.id = artifact_id
-           WHERE cell_id = ? AND sha256 IS NOT NULL LIMIT 1""",
-        (lease.id,),
-    ).fetchone()
-    mine = db.execute(
-        "SELECT 1 FROM cells WHERE id = ? AND work = ? AND bound_generation = ? AND status = 'selected'",
-        (lease.id, str(work), lease.generation),
-    ).fetchone()
-    if recorded is not None or mine is None:
-        return False
-    undone = fenced_update(db, lease, now, "status = 'pending', work = NULL, bound_generation = NULL")
-    if undone:
-        drop_plans(db, lease.id)
-    return undone
 
 
 def drop_plans(db: Database, cell_id: int, keep: Collection[int] = ()) -> None:

@@ -160,10 +160,13 @@ def reclaim(
     now: int,
     held: Collection[int],
     *,
+    owner: str | None = None,
     everyone: bool = False,
     end: Callable[[Reclaimed], object] | None = None,
 ) -> tuple[Reclaimed, ...]:
     """Take back rows whose holder is gone: expired and not ``held`` by this process.
+
+    A lease of ``owner``, this very process, that nobody holds could not be settled (a full disk): it is no crash.
 
     With ``everyone`` (at start, under the exclusive lock) every running row is taken back, whatever its expiry.
     Each update asks again for generation and expiry, so that a holder that finished meanwhile stands. Rows at the
@@ -175,7 +178,7 @@ def reclaim(
     ).fetchall()
 
     def take(row_id: int, generation: int) -> Reclaimed | None:
-        taken = _take_back(db, queue, row_id, generation, condition, now)
+        taken = _take_back(db, queue, row_id, generation, condition, owner, now)
         if taken is not None and taken.crashes >= CRASH_LIMIT and end is not None:
             end(taken)
         return taken
@@ -189,13 +192,13 @@ def reclaim(
 
 
 def _take_back(
-    db: Database, queue: Queue, row_id: int, generation: int, condition: str, now: int
+    db: Database, queue: Queue, row_id: int, generation: int, condition: str, owner: str | None, now: int
 ) -> Reclaimed | None:
     row = db.execute(
         f"""UPDATE {queue} SET state = 'pending', lease_generation = lease_generation + 1, lease_owner = NULL,
-            lease_until = NULL, crashes = crashes + 1
+            lease_until = NULL, crashes = crashes + (lease_owner IS NOT :owner)
             WHERE id = :id AND lease_generation = :generation AND {condition} RETURNING crashes""",
-        {"id": row_id, "generation": generation, "now": now},
+        {"id": row_id, "generation": generation, "owner": owner, "now": now},
     ).fetchone()
     if row is None:
         return None

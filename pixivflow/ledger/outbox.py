@@ -5,7 +5,8 @@ from collections.abc import Collection, Sequence
 import msgspec
 from sqlite_utils import Database
 
-from pixivflow.ledger.cells import end_cell, end_unleased, intent_allows
+from pixivflow.ledger.binding import intent_allows, may_send
+from pixivflow.ledger.cells import end_cell, end_unleased
 from pixivflow.ledger.events import record_event
 from pixivflow.ledger.files import discard_cache_of
 from pixivflow.ledger.leases import (
@@ -67,8 +68,8 @@ def commit_delivery(
 ) -> Committed | None:
     """Write intents, outbox rows and the cell in one go; None for a stale lease.
 
-    A route that has the work already, or refused it, gets no second intent, whatever the revision. Without a route
-    left the cell ends. None, too, for a cell whose files are not committed or whose work is another.
+    A route that has the work already, that refused it, or that another cell had bound it for, gets no second intent,
+    whatever the revision. Without a route left the cell ends. None, too, for a cell whose files are not committed or whose work is another.
     """
     expected = " AND ".join(["status = 'artifact_ready'", *("work = ?" for _ in intents)])
     works = [str(intent.payload.work) for intent in intents]
@@ -76,7 +77,12 @@ def commit_delivery(
         return None
     if not intents:
         return Committed(CellStatus.SUBMITTED) if end_cell(db, lease, CellStatus.SUBMITTED, now) else None
-    sent = [intent for intent in intents if _insert_intent(db, lease.id, revision, intent, now)]
+    sent = [
+        intent
+        for intent in intents
+        if may_send(db, lease.id, intent.payload.route)
+        and _insert_intent(db, lease.id, revision, intent, now)
+    ]
     had = tuple(intent.payload.route for intent in intents if intent not in sent)
     if not sent:
         text = "every route has the work from another target"
@@ -94,38 +100,47 @@ def commit_delivery(
 
 
 def _insert_intent(db: Database, cell_id: int, revision: str, intent: NewIntent, now: int) -> bool:
+    """Write intent and row. An intent of this very key that failed is taken up again, with its row."""
     payload = intent.payload
     if not intent_allows(db, payload.work, payload.route):
         return False
-    row = db.execute(
+    failed = db.execute("SELECT id FROM deliveries WHERE idempotency_key = ?", (payload.key,)).fetchone()
+    if failed is not None:
+        record_event(db, now, "intent_revived", f"deliveries:{failed[0]}", payload.key)
+    (delivery_id,) = db.execute(
         """INSERT INTO deliveries (idempotency_key, route, work, revision, cell_id, slot_id, target_id, created_at)
-           VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING RETURNING id""",
-        (
-            payload.key,
-            payload.route,
-            str(payload.work),
-            revision,
-            cell_id,
-            payload.slot_id,
-            payload.target_id,
-            now,
-        ),
+           VALUES (:key, :route, :work, :revision, :cell, :slot, :target, :now)
+           ON CONFLICT (idempotency_key) DO UPDATE SET status = 'pending', revision = excluded.revision,
+               cell_id = excluded.cell_id, remote_id = NULL, reason = NULL, settled_at = NULL
+           RETURNING id""",
+        {
+            "key": payload.key,
+            "route": payload.route,
+            "work": str(payload.work),
+            "revision": revision,
+            "cell": cell_id,
+            "slot": payload.slot_id,
+            "target": payload.target_id,
+            "now": now,
+        },
     ).fetchone()
-    if row is None:
-        return False
     db.execute(
         """INSERT INTO outbox (kind, idempotency_key, delivery_id, route, payload, max_attempts, expires_at, created_at,
-           due_at) VALUES ('delivery', ?, ?, ?, ?, ?, ?, ?, ?)""",
-        (
-            payload.key,
-            row[0],
-            payload.route,
-            msgspec.json.encode(payload).decode(),
-            intent.max_attempts,
-            intent.expires_at,
-            now,
-            now,
-        ),
+               due_at)
+           VALUES ('delivery', :key, :delivery, :route, :payload, :max_attempts, :expires_at, :now, :now)
+           ON CONFLICT (kind, idempotency_key) DO UPDATE SET state = 'pending', payload = excluded.payload,
+               max_attempts = excluded.max_attempts, expires_at = excluded.expires_at, due_at = excluded.due_at,
+               attempts = 0, crashes = 0, ended_at = NULL, error_class = NULL, last_error = NULL,
+               lease_generation = lease_generation + 1""",
+        {
+            "key": payload.key,
+            "delivery": delivery_id,
+            "route": payload.route,
+            "payload": msgspec.json.encode(payload).decode(),
+            "max_attempts": intent.max_attempts,
+            "expires_at": intent.expires_at,
+            "now": now,
+        },
     )
     return True
 
@@ -143,7 +158,7 @@ def claim_row(
 
     Rows whose lease has expired are taken back first; those past their own expiry are left to the sweep.
     """
-    reclaim_rows(db, now, held)
+    reclaim_rows(db, now, held, owner=owner)
     crash_bound = CRASH_LIMIT - 1 if suspect_running(db) else CRASH_LIMIT
     narrowed = "" if only is None else f"AND deliveries.cell_id IN ({marks(only)})"
     # A plus keeps a column out of the choice of an index: the order of outbox_next saves sorting all that is due.
@@ -161,7 +176,7 @@ def claim_row(
 
 
 def reclaim_rows(
-    db: Database, now: int, held: Collection[int], *, everyone: bool = False
+    db: Database, now: int, held: Collection[int], *, owner: str | None = None, everyone: bool = False
 ) -> tuple[Reclaimed, ...]:
     """Take back outbox rows whose holder is gone, and end those that crashed too often. See `leases.reclaim`."""
 
@@ -172,7 +187,7 @@ def reclaim_rows(
         )
         end_row_unleased(db, row.id, settled, now)
 
-    return reclaim(db, Queue.OUTBOX, now, held, everyone=everyone, end=end)
+    return reclaim(db, Queue.OUTBOX, now, held, owner=owner, everyone=everyone, end=end)
 
 
 class Settled(msgspec.Struct, frozen=True):

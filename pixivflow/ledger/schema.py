@@ -26,7 +26,7 @@ STATEMENTS: Final = (
     f"""CREATE TABLE cells (
         id INTEGER PRIMARY KEY, slot_id TEXT REFERENCES slots(slot_id), target_id TEXT NOT NULL,
         account TEXT NOT NULL, spec TEXT NOT NULL, status TEXT NOT NULL DEFAULT 'pending', work TEXT,
-        bound_generation INTEGER, stage INTEGER NOT NULL DEFAULT 0, reason_code TEXT, reason TEXT, report TEXT,
+        bound_generation INTEGER, bound_routes TEXT, stage INTEGER NOT NULL DEFAULT 0, reason_code TEXT, reason TEXT, report TEXT,
         retry_until INTEGER NOT NULL, created_at INTEGER NOT NULL, ended_at INTEGER, {LEASE_COLUMNS},
         UNIQUE (slot_id, target_id)
     ) STRICT""",

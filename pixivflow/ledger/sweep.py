@@ -29,18 +29,25 @@ class Swept(msgspec.Struct, frozen=True):
 
 
 def reclaim_orphaned(
-    db: Database, now: int, held: Mapping[Queue, Collection[int]], *, everyone: bool = False
+    db: Database,
+    now: int,
+    held: Mapping[Queue, Collection[int]],
+    *,
+    owner: str | None = None,
+    everyone: bool = False,
 ) -> tuple[Reclaimed, ...]:
     """Take back rows of both queues from holders that are gone, and end those that crashed too often."""
     return (
-        *reclaim_cells(db, now, held.get(Queue.CELLS, ()), everyone=everyone),
-        *reclaim_rows(db, now, held.get(Queue.OUTBOX, ()), everyone=everyone),
+        *reclaim_cells(db, now, held.get(Queue.CELLS, ()), owner=owner, everyone=everyone),
+        *reclaim_rows(db, now, held.get(Queue.OUTBOX, ()), owner=owner, everyone=everyone),
     )
 
 
-def sweep(db: Database, now: int, held: Mapping[Queue, Collection[int]]) -> Swept:
+def sweep(
+    db: Database, now: int, held: Mapping[Queue, Collection[int]], *, owner: str | None = None
+) -> Swept:
     """Reclaim, then end what is over its time; what was taken back in this sweep is not ended in it."""
-    taken = reclaim_orphaned(db, now, held)
+    taken = reclaim_orphaned(db, now, held, owner=owner)
     resumed = {row.id for row in taken if row.queue is Queue.CELLS}
     resumed_rows = {row.id for row in taken if row.queue is Queue.OUTBOX}
     return Swept(

@@ -9,7 +9,8 @@ import trio
 from actors.heartbeat import run_heartbeat
 from actors.parts import token_folder
 from pixivflow.config.resolve import cell_spec
-from pixivflow.ledger.cells import already_had, claim_cell
+from pixivflow.ledger.binding import already_had
+from pixivflow.ledger.cells import claim_cell
 from pixivflow.ledger.engine import Ledger, LedgerUnavailable
 from pixivflow.ledger.health import read_accounts
 from pixivflow.ledger.leases import Queue, release_unowned, renew
@@ -167,6 +168,17 @@ async def test_an_unreadable_spec_ends_that_cell_alone(workshop):
         row = await workshop.ended(bad)
         assert (row["status"], row["reason_code"]) == ("failed", "internal_error")
         assert (await workshop.ended(good))["status"] == "submitted"
+
+
+async def test_a_work_that_is_none_ends_its_cell_with_a_reason(workshop):
+    cell = await _add(workshop, await _spec(workshop))
+    await workshop.change(
+        "UPDATE cells SET work = 'illustration:abc', status = 'selected' WHERE id = ?", cell
+    )
+    async with workshop.working():
+        row = await workshop.ended(cell)
+    assert (row["status"], row["reason_code"]) == ("failed", "internal_error")
+    assert "illustration:abc" in row["reason"]
 
 
 @pytest.mark.parametrize("work", [None, "illustration:190000001"])

@@ -15,7 +15,8 @@ from actors.sweeper import Retention, Sweeper
 from pixivflow.delivery.breaker import THRESHOLD
 from pixivflow.delivery.senders import FileMissing
 from pixivflow.download.store import Store
-from pixivflow.ledger.cells import bind, claim_cell
+from pixivflow.ledger.binding import bind
+from pixivflow.ledger.cells import claim_cell
 from pixivflow.ledger.engine import Ledger, LedgerUnavailable
 from pixivflow.ledger.files import NewArtifact, commit_files, plan_artifacts, record_artifact
 from pixivflow.ledger.health import read_routes

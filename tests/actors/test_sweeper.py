@@ -9,7 +9,8 @@ import trio.testing
 
 from actors.sweeper import Retention, Sweeper
 from pixivflow.download.store import Store
-from pixivflow.ledger.cells import CellFailure, bind, claim_cell, fail_cell
+from pixivflow.ledger.binding import bind
+from pixivflow.ledger.cells import CellFailure, claim_cell, fail_cell
 from pixivflow.ledger.files import NewArtifact, plan_artifacts
 from pixivflow.ledger.health import account_refused, cool_down
 from pixivflow.ledger.slots import NewCell, add_adhoc_cell

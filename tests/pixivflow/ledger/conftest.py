@@ -3,12 +3,13 @@
 import msgspec
 import pytest
 
-from pixivflow.ledger.cells import Bound, bind, claim_cell
+from pixivflow.ledger.binding import Bound, bind
+from pixivflow.ledger.cells import claim_cell
 from pixivflow.ledger.engine import connect_inline
 from pixivflow.ledger.files import NewArtifact, commit_files, plan_artifacts, record_artifact
 from pixivflow.ledger.outbox import NewIntent, claim_row, commit_delivery
 from pixivflow.ledger.schema import MIGRATIONS
-from pixivflow.ledger.slots import NewCell, NewSlot, admit, materialise
+from pixivflow.ledger.slots import NewCell, NewSlot, add_adhoc_cell, admit, materialise
 from protocol.payloads import Payload, WorkFacts
 from protocol.states import Trigger
 from protocol.works import WorkKind, WorkRef
@@ -109,6 +110,11 @@ class Book:
         if admitted:
             self.do(admit, {}, self.now)
         return made.cell_ids
+
+    def adhoc(self, target="t", routes=("r",)):
+        """Add a cell that belongs to no slot and return its id."""
+        spec = msgspec.json.encode({"routes": routes}).decode()
+        return self.do(add_adhoc_cell, NewCell(target, "main", spec, self.now + 6 * HOUR), self.now)
 
     def claim(self, owner="a", **options):
         return self.do(claim_cell, owner, self.now, **{"selecting": ("main",)} | options)

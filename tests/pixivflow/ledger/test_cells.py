@@ -1,17 +1,8 @@
 import msgspec
 import pytest
 
-from pixivflow.ledger.cells import (
-    Bound,
-    CellFailure,
-    Lost,
-    Taken,
-    already_had,
-    end_cell,
-    end_unleased,
-    fail_cell,
-    unbind,
-)
+from pixivflow.ledger.binding import Bound, Lost, Taken, already_had, unbind
+from pixivflow.ledger.cells import CellFailure, end_cell, end_unleased, fail_cell
 from pixivflow.ledger.health import account_refused, account_renewed, cool_down
 from pixivflow.ledger.leases import release
 from pixivflow.ledger.outbox import Settled, settle_row

@@ -1,6 +1,7 @@
 import pytest
 
-from pixivflow.ledger.cells import CellFailure, fail_cell, unbind
+from pixivflow.ledger.binding import unbind
+from pixivflow.ledger.cells import CellFailure, fail_cell
 from pixivflow.ledger.files import (
     PathTaken,
     artifacts_of_cell,

@@ -3,7 +3,8 @@ from functools import partial
 import pytest
 
 from pixivflow.ledger import leases
-from pixivflow.ledger.cells import CellFailure, Lost, claim_cell, end_cell, fail_cell, unbind
+from pixivflow.ledger.binding import Lost, unbind
+from pixivflow.ledger.cells import CellFailure, claim_cell, end_cell, fail_cell
 from pixivflow.ledger.leases import (
     LEASE_MS,
     Lease,
@@ -348,6 +349,17 @@ def test_a_poison_cell_ends_as_crashed_repeatedly_beside_49_innocent_ones(book):
         ("no_candidate", 49),
     ]
     assert book.cell_row(poison)["reason_code"] == "crashed_repeatedly"
+
+
+def test_a_lease_that_this_very_process_could_not_settle_is_no_crash(book):
+    book.slot()
+    lease = book.lease(owner="me")
+    book.now += 10 * 60_000
+    assert [row.crashes for row in book.do(reclaim_orphaned, book.now, {}, owner="me")] == [0]
+    assert book.cell_row(lease.id)["state"] == "pending"
+    book.lease(owner="another boot")
+    book.now += 10 * 60_000
+    assert [row.crashes for row in book.do(reclaim_orphaned, book.now, {}, owner="me")] == [1]
 
 
 def test_a_poison_row_ends_as_crashed_repeatedly_beside_49_innocent_ones(book):

@@ -8,7 +8,8 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, invariant, multiple, rule
 
-from pixivflow.ledger.cells import Bound, CellFailure, end_cell, fail_cell, unbind
+from pixivflow.ledger.binding import Bound, unbind
+from pixivflow.ledger.cells import CellFailure, end_cell, fail_cell
 from pixivflow.ledger.leases import LEASE_MS, Queue, release, release_unowned, renew
 from pixivflow.ledger.moves import CellFacts, slot_status
 from pixivflow.ledger.outbox import Postponed, Settled, settle_row

@@ -117,28 +117,53 @@ def test_a_new_revision_is_not_sent_to_a_route_that_had_or_refused_an_older_one(
     assert book.commit(lease, 1, ("r", "q"), revision="v2").had == ("r",)
 
 
-def test_of_two_cells_with_one_work_the_first_commit_has_the_common_route(book):
+def test_a_route_stays_with_the_cell_that_bound_the_work_first_whoever_commits_first(book):
     book.slot("s1", routes=("r",))
     book.slot("s2", routes=("r", "q"), schedule="other")
     first, second = book.lease(), book.lease()
     book.store(first, 1, ("r",), paths=("1.jpg",))
     book.store(second, 1, ("r", "q"), paths=("1.jpg",))
-    assert book.commit(second, 1, ("r", "q")).routes == ("r", "q")
-    assert book.commit(first, 1, ("r",)) == Committed(CellStatus.DUPLICATE, had=("r",))
-    row = book.cell_row(first.id)
-    assert (row["status"], row["reason_code"]) == ("duplicate", "duplicate_exhausted")
-    assert book.value("SELECT count(*) FROM deliveries WHERE route = 'r'") == 1
+    assert book.commit(second, 1, ("r", "q")) == Committed(CellStatus.DELIVERY_PENDING, ("q",), had=("r",))
+    assert book.commit(first, 1, ("r",)).routes == ("r",)
+    assert book.value("SELECT count(*) FROM deliveries") == 2
 
 
 def test_a_cell_whose_every_route_had_the_work_lets_its_cache_go(book):
     book.slot("s1", routes=("r",))
-    book.slot("s2", routes=("r", "q"), schedule="other")
-    first, second = book.lease(), book.lease()
+    first = book.lease()
     book.store(first, 1, ("r",), paths=("cached.jpg",), root="state", owner="cell:1")
-    book.store(second, 1, ("r", "q"))
-    book.commit(second, 1, ("r", "q"))
-    book.commit(first, 1, ("r",))
-    assert book.rows("SELECT path, status FROM artifacts") == [("cached.jpg", "discard"), ("a.jpg", "stored")]
+    book.change(
+        """INSERT INTO deliveries (idempotency_key, route, work, revision, target_id, status, created_at)
+           VALUES ('imported', 'r', 'illustration:1', 'v1', 't', 'delivered', 1)"""
+    )
+    assert book.commit(first, 1, ("r",)) == Committed(CellStatus.DUPLICATE, had=("r",))
+    assert book.rows("SELECT path, status FROM artifacts") == [("cached.jpg", "discard")]
+
+
+def test_an_intent_that_failed_is_taken_up_again_under_its_key(book):
+    cell = book.adhoc()
+    lease = book.lease()
+    book.store(lease, 1, ("r",))
+    book.commit(lease, 1, ("r",))
+    dead = book.claim_row()
+    failed = Settled(
+        IntentStatus.FAILED, Reason.DELIVERY_FAILED, error_class="http_500", detail="no", spends=True
+    )
+    book.do(settle_row, dead.lease, failed, book.now)
+    assert book.cell_row(cell)["status"] == "failed"
+
+    again = book.adhoc()
+    lease = book.lease()
+    book.store(lease, 1, ("r",))
+    assert book.commit(lease, 1, ("r",)).routes == ("r",)
+
+    row = book.claim_row()
+    assert (row.lease.id, row.attempts) == (dead.lease.id, 0)
+    assert book.do(settle_row, dead.lease, Settled(IntentStatus.DELIVERED), book.now) is None
+    book.do(settle_row, row.lease, Settled(IntentStatus.DELIVERED), book.now)
+    assert book.cell_row(again)["status"] == "submitted"
+    assert book.rows("SELECT status, cell_id FROM deliveries") == [("delivered", again)]
+    assert book.events("intent_revived")
 
 
 class FullAfter:

@@ -3,7 +3,8 @@ import sqlite3
 
 import pytest
 
-from pixivflow.ledger.cells import already_had, claim_cell, end_unleased
+from pixivflow.ledger.binding import already_had
+from pixivflow.ledger.cells import claim_cell, end_unleased
 from pixivflow.ledger.files import discardable, expire_failed_caches, path_in_use
 from pixivflow.ledger.leases import LEASE_MS, Lease, Queue, reclaim, suspect_running
 from pixivflow.ledger.outbox import Settled, claim_row, expired_rows, make_due, next_due, settle_row

@@ -3,7 +3,8 @@
 import msgspec
 import pytest
 
-from pixivflow.ledger.cells import bind, claim_cell
+from pixivflow.ledger.binding import bind
+from pixivflow.ledger.cells import claim_cell
 from pixivflow.ledger.files import NewArtifact, commit_files, plan_artifacts, record_artifact
 from pixivflow.ledger.outbox import NewIntent, claim_row, commit_delivery, settle_row
 from pixivflow.ledger.outbox import Settled as SettledRow
