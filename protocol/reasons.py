@@ -61,10 +61,10 @@ MEANINGS: dict[Reason, Meaning] = {
     Reason.DUPLICATE_EXHAUSTED: Meaning(
         Stage.SELECTION,
         False,
-        "Every candidate has been posted before. Widen the target or raise scan_limit.",
+        "Every candidate has been posted before. Widen the target.",
     ),
     Reason.FILTER_EXHAUSTED: Meaning(
-        Stage.SELECTION, False, "The filters refused every candidate. Loosen them or raise scan_limit."
+        Stage.SELECTION, False, "The filters refused every candidate. Loosen them."
     ),
     Reason.METADATA_FAILED: Meaning(
         Stage.SELECTION, True, "Pixiv's answer could not be read; it is asked again."

@@ -29,8 +29,21 @@ def redact(text: str) -> str:
 def redact_event(_logger: Any, _method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
     """Redact one log event; a structlog processor."""
     for key, value in event.items():
-        if isinstance(value, str):
-            event[key] = HIDDEN if _SECRET_KEYS.search(key) and value else redact(value)
-        elif isinstance(value, BaseException):
-            event[key] = redact(repr(value))
+        event[key] = (
+            HIDDEN if _SECRET_KEYS.search(key) and isinstance(value, str) and value else _redacted(value)
+        )
     return event
+
+
+def _redacted(value: Any) -> Any:
+    match value:
+        case str():
+            return redact(value)
+        case BaseException():
+            return redact(repr(value))
+        case dict():
+            return {key: _redacted(inner) for key, inner in value.items()}
+        case list() | tuple():
+            return [_redacted(inner) for inner in value]
+        case _:
+            return value

@@ -38,11 +38,6 @@ def may_move(origin: CellStatus, destination: CellStatus, *, owns_work: bool) ->
     return destination in _ALLOWED.get(origin, frozenset())
 
 
-def origins_of(destination: CellStatus) -> tuple[CellStatus, ...]:
-    """Return the statuses from which a cell may go to ``destination``."""
-    return tuple(origin for origin in CellStatus if may_move(origin, destination, owns_work=False))
-
-
 class CellFacts(msgspec.Struct, frozen=True):
     """What a slot's status depends on."""
 

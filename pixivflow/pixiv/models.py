@@ -105,16 +105,3 @@ class Illust(msgspec.Struct, frozen=True):
         urls = self.original_urls
         found = _PATH_TIME.search(urls[0]) if urls else None
         return found[1] if found else ""
-
-
-class IllustPage(msgspec.Struct, frozen=True):
-    """One page of a list of illustrations."""
-
-    illusts: tuple[Illust, ...] = ()
-    next_url: str | None = None
-
-
-class IllustDetail(msgspec.Struct, frozen=True):
-    """The envelope of ``/v1/illust/detail``."""
-
-    illust: Illust

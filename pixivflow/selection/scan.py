@@ -1,11 +1,11 @@
 """The scan: candidates one by one, until one is bound.
 
-What counts as an attempt: ``scan_limit`` (at least 1) bounds the candidates that passed the filters. A
-candidate that the list's own facts refuse (``filtered``, ``restricted``, ``unsupported_media``,
-``invalid_metadata``) costs no request and no attempt, so that ``min_bookmarks`` over a list by date looks
-further than five works; such candidates are bounded by ``LISTED_LIMIT`` and by the page limit of the walk.
-Duplicates, also those that ``take`` finds, and deleted works are attempts: with ``scan_limit = 3`` the scan
-stops at the third.
+What counts as an attempt: ``scan_limit`` (at least 1) bounds the candidates that cost something, a request or a
+binding. A candidate that the list's own facts refuse (``filtered``, ``restricted``, ``unsupported_media``,
+``invalid_metadata``), or that the ledger knows as posted or stored, costs neither and is no attempt: else a channel
+on a quiet tag would end after five days, with unposted works further down the list. Such candidates are bounded by
+``LISTED_LIMIT`` and by the page limit of the walk. Duplicates that ``take`` finds and deleted works are attempts:
+with ``scan_limit = 3`` the scan stops at the third.
 """
 
 from collections.abc import Awaitable, Callable
@@ -143,11 +143,11 @@ async def _try(illust: Illust, tally: Tally, ask: _Questions) -> TakeAnswer | No
     """Attempt one candidate; None when it was passed over and counted."""
     await trio.lowlevel.checkpoint()
     work = str(illust.ref)
-    tally.attempted += 1
     try:
         if await ask.already_had(illust):
-            tally.skip(work, SkipCode.DUPLICATE, "posted or stored before")
+            tally.refuse(work, SkipCode.DUPLICATE, "posted or stored before")
             return None
+        tally.attempted += 1
         answer = await ask.take(illust)
         if answer is not TakeAnswer.DUPLICATE:
             return answer

@@ -100,7 +100,6 @@ mode = "search"
 tags = ["風景"]
 max_pages = 1
 limit = 1
-scan_limit = 50
 routes = ["{CHANNEL}"]
 
 [[targets]]
@@ -109,7 +108,6 @@ mode = "ranking"
 ranking = "day"
 max_pages = 3
 limit = 1
-scan_limit = 50
 storage = "cache"                       # the file is dropped once it is delivered
 routes = ["{CHANNEL}"]
 
@@ -120,7 +118,6 @@ tags = ["漫画"]
 min_pages = 3
 max_pages = 6
 limit = 1
-scan_limit = 50
 routes = ["{CHANNEL}", "{INBOX}"]
 
 [routes.{CHANNEL}]

@@ -11,7 +11,6 @@ from pixivflow.ledger.moves import (
     business_status,
     delivery_state,
     may_move,
-    origins_of,
     read_reason,
     read_status,
     slot_status,
@@ -48,10 +47,6 @@ def test_an_open_cell_moves_as_the_table_says(origin, destination):
 @pytest.mark.parametrize("origin", list(CellStatus))
 def test_a_cell_that_owns_a_work_never_ends_without_a_candidate(origin):
     assert not may_move(origin, CellStatus.NO_CANDIDATE, owns_work=True)
-
-
-def test_origins_are_the_inverse_of_moves():
-    assert origins_of(CellStatus.ARTIFACT_READY) == (CellStatus.PENDING, CellStatus.SELECTED)
 
 
 @pytest.mark.parametrize(

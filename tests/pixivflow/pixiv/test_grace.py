@@ -66,5 +66,5 @@ async def test_a_bug_in_the_work_is_not_hidden():
         await trio.lowlevel.checkpoint()
         raise KeyError("bug")
 
-    with pytest.raises(ExceptionGroup):
+    with pytest.RaisesGroup(KeyError):
         await finish(work, grace_s=1)

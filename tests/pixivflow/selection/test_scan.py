@@ -120,12 +120,35 @@ async def test_a_lost_binding_ends_the_scan_at_once_and_is_not_no_candidate(run,
 @pytest.mark.parametrize("bound", [2, 3, 5, 100])
 async def test_the_scan_stops_at_its_bound_of_bad_candidates(run, illust, bindings, shelf, bound):
     shelf.page_size = 30
-    bindings.had = set(range(1, 103))
+    bindings.answers = dict.fromkeys(range(1, 103), TakeAnswer.DUPLICATE)
     result = await run(*(illust(number) for number in range(1, 110)), scan_limit=bound)
     assert isinstance(result, Nothing)
     assert result.reason is Reason.DUPLICATE_EXHAUSTED
     assert result.report.attempted == result.report.listed == len(result.report.skipped) == bound
     assert result.report.ended is Ended.SCAN_LIMIT
+
+
+async def test_works_that_were_posted_before_cost_no_attempt(run, illust, bindings, shelf):
+    shelf.page_size = 30
+    bindings.had = set(range(1, 61))
+    result = await run(*(illust(number) for number in range(1, 70)), scan_limit=2)
+    assert isinstance(result, Chosen)
+    assert (result.illust.id, result.report.attempted, result.report.listed) == (61, 1, 61)
+
+
+async def test_a_source_of_nothing_but_posted_works_is_walked_to_the_bound_of_the_list(
+    run, illust, bindings, shelf
+):
+    shelf.page_size = 100
+    bindings.had = set(range(1, 1001))
+    result = await run(*(illust(number) for number in range(1, 1001)))
+    assert isinstance(result, Nothing)
+    assert result.reason is Reason.DUPLICATE_EXHAUSTED
+    assert (result.report.attempted, result.report.listed, result.report.ended) == (
+        0,
+        LISTED_LIMIT,
+        Ended.LISTED_LIMIT,
+    )
 
 
 @pytest.mark.parametrize("limit", [0, -1])
@@ -134,7 +157,7 @@ async def test_a_bound_below_the_limit_of_one_work_is_raised_to_it(run, illust, 
 
 
 async def test_beyond_the_bound_no_page_is_asked_for(run, illust, bindings, shelf):
-    bindings.had = {1, 2, 3}
+    bindings.answers = dict.fromkeys((1, 2, 3), TakeAnswer.DUPLICATE)
     await run(*(illust(number) for number in range(1, 8)), scan_limit=3)
     assert shelf.pages_served == 1
 

@@ -3,10 +3,15 @@ from datetime import datetime, timedelta
 import msgspec
 import pytest
 
-from pixivflow.pixiv.models import IllustDetail, IllustPage
+from pixivflow.pixiv.models import Illust
 from pixivflow.simulator.catalogue import JST, Catalogue, SimUser
 
 NOW = datetime(2026, 11, 20, 15, tzinfo=JST)
+
+
+class Listing(msgspec.Struct):
+    illusts: tuple[Illust, ...]
+    next_url: str | None
 
 
 def message(answer):
@@ -50,7 +55,7 @@ async def test_detail_has_the_whole_work(driver):
         work for work in driver.simulator.catalogue.works.values() if work.page_count == 5 and not work.stub
     )
     answer = await driver.get("/v1/illust/detail", illust_id=work.id)
-    illust = msgspec.json.decode(answer.content, type=IllustDetail).illust
+    illust = msgspec.json.decode(answer.content, type=dict[str, Illust])["illust"]
 
     assert (illust.title, illust.page_count, len(illust.original_urls)) == (work.title, 5, 5)
     assert {url.rpartition(".")[2] for url in illust.original_urls} == {"jpg", "png"}
@@ -109,7 +114,7 @@ async def test_a_withheld_work_is_a_stub_with_status_200(driver, kind):
     work = driver.simulator.catalogue.make_work(stub=kind)
     driver.simulator.catalogue.add(work)
     answer = await driver.get("/v1/illust/detail", illust_id=work.id)
-    illust = msgspec.json.decode(answer.content, type=IllustDetail).illust
+    illust = msgspec.json.decode(answer.content, type=dict[str, Illust])["illust"]
 
     assert illust.restricted
     assert not illust.visible
@@ -296,7 +301,7 @@ async def test_a_missing_number_does_not_validate(driver):
 
 async def test_the_next_page_carries_every_parameter_and_our_own_address(driver):
     params = {"word": "オリジナル", "filter": "for_ios", "viewed[]": ["1", "2"]}
-    page = msgspec.json.decode((await driver.get("/v1/search/illust", **params)).content, type=IllustPage)
+    page = msgspec.json.decode((await driver.get("/v1/search/illust", **params)).content, type=Listing)
 
     assert page.next_url is not None
     assert page.next_url.startswith(f"{driver.simulator.api_url}/v1/search/illust?")

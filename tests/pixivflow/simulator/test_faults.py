@@ -3,12 +3,17 @@ import msgspec
 import pytest
 import trio
 
-from pixivflow.pixiv.models import IllustDetail, IllustPage
+from pixivflow.pixiv.models import Illust
 from pixivflow.simulator.faults import Fault, Faults
 from pixivflow.simulator.server import SimulatorOptions
 
 RANKING = "/v1/illust/ranking"
 SEARCH = "/v1/search/illust"
+
+
+class Listing(msgspec.Struct):
+    illusts: tuple[Illust, ...]
+    next_url: str | None
 
 
 def test_a_fault_waits_hits_and_ends():
@@ -175,9 +180,9 @@ async def test_lists_and_details_can_lack_fields_or_have_more(driver, kind):
     work = driver.simulator.catalogue.make_work()
     driver.simulator.catalogue.add(work)
     driver.simulator.faults.add(Fault("/v1/", kind, times=2))
-    listed = msgspec.json.decode((await driver.get(SEARCH, word="風景")).content, type=IllustPage).illusts
+    listed = msgspec.json.decode((await driver.get(SEARCH, word="風景")).content, type=Listing).illusts
     answer = await driver.get("/v1/illust/detail", illust_id=work.id)
-    detail = msgspec.json.decode(answer.content, type=IllustDetail).illust
+    detail = msgspec.json.decode(answer.content, type=dict[str, Illust])["illust"]
 
     assert {illust.id for illust in listed} >= {work.id}
     assert detail.original_urls
