@@ -9,6 +9,10 @@ from pixivflow.simulator.catalogue import JST, Catalogue, SimUser
 NOW = datetime(2026, 11, 20, 15, tzinfo=JST)
 
 
+class Detail(msgspec.Struct):
+    illust: Illust
+
+
 class Listing(msgspec.Struct):
     illusts: tuple[Illust, ...]
     next_url: str | None
@@ -55,7 +59,7 @@ async def test_detail_has_the_whole_work(driver):
         work for work in driver.simulator.catalogue.works.values() if work.page_count == 5 and not work.stub
     )
     answer = await driver.get("/v1/illust/detail", illust_id=work.id)
-    illust = msgspec.json.decode(answer.content, type=dict[str, Illust])["illust"]
+    illust = msgspec.json.decode(answer.content, type=Detail).illust
 
     assert (illust.title, illust.page_count, len(illust.original_urls)) == (work.title, 5, 5)
     assert {url.rpartition(".")[2] for url in illust.original_urls} == {"jpg", "png"}
@@ -114,7 +118,7 @@ async def test_a_withheld_work_is_a_stub_with_status_200(driver, kind):
     work = driver.simulator.catalogue.make_work(stub=kind)
     driver.simulator.catalogue.add(work)
     answer = await driver.get("/v1/illust/detail", illust_id=work.id)
-    illust = msgspec.json.decode(answer.content, type=dict[str, Illust])["illust"]
+    illust = msgspec.json.decode(answer.content, type=Detail).illust
 
     assert illust.restricted
     assert not illust.visible

@@ -11,6 +11,10 @@ RANKING = "/v1/illust/ranking"
 SEARCH = "/v1/search/illust"
 
 
+class Detail(msgspec.Struct):
+    illust: Illust
+
+
 class Listing(msgspec.Struct):
     illusts: tuple[Illust, ...]
     next_url: str | None
@@ -182,7 +186,7 @@ async def test_lists_and_details_can_lack_fields_or_have_more(driver, kind):
     driver.simulator.faults.add(Fault("/v1/", kind, times=2))
     listed = msgspec.json.decode((await driver.get(SEARCH, word="風景")).content, type=Listing).illusts
     answer = await driver.get("/v1/illust/detail", illust_id=work.id)
-    detail = msgspec.json.decode(answer.content, type=dict[str, Illust])["illust"]
+    detail = msgspec.json.decode(answer.content, type=Detail).illust
 
     assert {illust.id for illust in listed} >= {work.id}
     assert detail.original_urls
