@@ -18,7 +18,7 @@ from actors.heartbeat import run_heartbeat
 from actors.outbox import run_outbox
 from actors.parts import Parts, open_parts
 from actors.scheduler import Scheduler
-from actors.supervisor import supervise
+from actors.supervisor import RestartPolicy, first_error, supervise
 from pixivflow.clock import Wall
 from pixivflow.config.model import Config
 from pixivflow.ledger.engine import LedgerUnavailable
@@ -28,35 +28,36 @@ from pixivflow.sd_notify import Notifier
 log = structlog.get_logger(__name__)
 SILENCE_S: Final = 150.0
 STATUS_S: Final = 10.0
+RESTARTS: Final = RestartPolicy()
 
 
 class DaemonFailed(Exception):
     """An actor failed too often; the cause has the last error."""
 
 
-async def run_daemon(config: Config, wall: Wall, notifier: Notifier) -> None:
+async def run_daemon(
+    config: Config, wall: Wall, notifier: Notifier, restarts: RestartPolicy = RESTARTS
+) -> None:
     """Run until SIGTERM, SIGINT or ``daemon.stop``. Call it first thing in the main thread.
 
+    ``restarts`` is for the actors themselves; hands and lanes inside them have the usual one.
     Raises `LedgerLocked`, `LedgerRefused`, `ControlSocketUnusable`, `DaemonFailed`.
     """
     with trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT, signal.SIGHUP) as signals:
         async with open_parts(config, wall) as parts:
             try:
-                await _serve(parts, notifier, signals)
+                await _serve(parts, notifier, signals, restarts)
             except* Exception as group:  # noqa: BLE001 - the last edge: whatever ends the daemon is named once
                 with suppress(OSError):  # a full disk must not take the place of the cause
                     parts.core.bells.recorder.write(config.storage.state_dir / "flight-recorder.jsonl")
-                error = _first(group)
+                error = first_error(group)
                 raise DaemonFailed(str(error)) from error
     log.info("stopped")
 
 
-def _first(group: BaseExceptionGroup[Exception]) -> Exception:
-    first = group.exceptions[0]
-    return _first(first) if isinstance(first, BaseExceptionGroup) else first
-
-
-async def _serve(parts: Parts, notifier: Notifier, signals: AsyncIterator[int]) -> None:
+async def _serve(
+    parts: Parts, notifier: Notifier, signals: AsyncIterator[int], restarts: RestartPolicy
+) -> None:
     stop = trio.Event()
     core, config = parts.core, parts.config
     door = DaemonDoor(core, config, parts.watch, stop)
@@ -64,7 +65,7 @@ async def _serve(parts: Parts, notifier: Notifier, signals: AsyncIterator[int]) 
     methods = refusing({**desk.methods(), **door.methods()})
     async with trio.open_nursery() as services:
         services.start_soon(_listen, signals, stop)
-        services.start_soon(supervise, "heartbeat", lambda: run_heartbeat(core))
+        services.start_soon(supervise, "heartbeat", lambda: run_heartbeat(core), restarts)
         path = config.storage.control_socket
         await services.start(
             lambda *, task_status: serve_control(
@@ -74,22 +75,25 @@ async def _serve(parts: Parts, notifier: Notifier, signals: AsyncIterator[int]) 
         services.start_soon(_report, parts, notifier)
         log.info("ready", config=str(config.path), socket=str(path), schedules=len(config.schedules))
         notifier.ready(await _status_line(parts))
-        await _work(parts, stop, notifier)
+        await _work(parts, stop, notifier, restarts)
         services.cancel_scope.cancel("the workers have ended")
 
 
-async def _work(parts: Parts, stop: trio.Event, notifier: Notifier) -> None:
+async def _work(parts: Parts, stop: trio.Event, notifier: Notifier, restarts: RestartPolicy) -> None:
     core, config = parts.core, parts.config
     overlap = {schedule.id: str(schedule.overlap) for schedule in config.schedules}
     pool = parts.handler_pool()
     async with trio.open_nursery() as workers:
-        workers.start_soon(supervise, "sweeper", parts.sweeper().run)
-        workers.start_soon(supervise, "outbox", lambda: run_outbox(core, lanes(config, core.wall)))
-        workers.start_soon(supervise, "handlers", lambda: pool.run(core.bells.cells.clone()))
+        workers.start_soon(supervise, "sweeper", parts.sweeper().run, restarts)
+        workers.start_soon(supervise, "outbox", lambda: run_outbox(core, lanes(config, core.wall)), restarts)
+        workers.start_soon(supervise, "handlers", lambda: pool.run(core.bells.cells.clone()), restarts)
         workers.start_soon(
-            supervise, "coordinator", lambda: run_coordinator(core, core.bells.slots.clone(), overlap)
+            supervise,
+            "coordinator",
+            lambda: run_coordinator(core, core.bells.slots.clone(), overlap),
+            restarts,
         )
-        workers.start_soon(supervise, "scheduler", Scheduler(core, config).run)
+        workers.start_soon(supervise, "scheduler", Scheduler(core, config).run, restarts)
         await stop.wait()
         notifier.stopping()
         log.info("stopping")

@@ -28,7 +28,6 @@ from protocol.states import CellStatus
 from protocol.works import WorkRef
 
 log = structlog.get_logger(__name__)
-EXTRA_HANDS: Final = 4
 SETTLE_S: Final = 5.0
 RETRY_BASE_S: Final = 60.0
 RETRY_CAP_S: Final = 3600.0
@@ -51,7 +50,10 @@ Ending = Settled | CellEnd | CellFailure
 
 
 class HandlerPool:
-    """Claims only what can start now. ``only`` narrows it to certain cells (`once` without a daemon)."""
+    """Claims only what can start now. ``only`` narrows it to certain cells (`once` without a daemon).
+
+    It has a hand for each place of the accounts' capacity, for selections, and ``extra_hands`` for what comes after.
+    """
 
     def __init__(
         self,
@@ -59,9 +61,12 @@ class HandlerPool:
         collector: Collector,
         accounts: Mapping[str, Account],
         fingerprints: Mapping[str, str],
+        *,
+        extra_hands: int,
         only: Collection[int] | None = None,
     ) -> None:
         self._core = core
+        self._extra_hands = extra_hands
         self._collector = collector
         self._accounts = accounts
         self._fingerprints = fingerprints
@@ -70,7 +75,9 @@ class HandlerPool:
 
     async def run(self, inbox: Inbox) -> None:
         """Keep every hand at work until cancelled."""
-        hands = sum(int(account.capacity.total_tokens) for account in self._accounts.values()) + EXTRA_HANDS
+        hands = (
+            sum(int(account.capacity.total_tokens) for account in self._accounts.values()) + self._extra_hands
+        )
         with inbox:
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(self._look_around)

@@ -12,7 +12,7 @@ from actors.assembly import lanes
 from actors.heartbeat import run_heartbeat
 from actors.outbox import run_outbox
 from actors.parts import Parts, open_parts
-from actors.supervisor import supervise
+from actors.supervisor import first_error, supervise
 from pixivflow.clock import Wall
 from pixivflow.config.model import Config
 from pixivflow.operations.desk import Desk
@@ -71,7 +71,7 @@ async def wait_through(ask: Ask, cell_ids: tuple[int, ...], wait_s: float, wall:
                 await _wait(ask, cell_ids, wait_s, wall)
                 nursery.cancel_scope.cancel("the waiting is over")
         except* Exception as group:  # noqa: BLE001 - the nursery is an inner detail: its error leaves as it is
-            failure = _first(group)
+            failure = first_error(group)
     if failure is not None:
         raise failure
     return await _look(ask, cell_ids)
@@ -92,7 +92,7 @@ async def run_here(
             try:
                 await _run(parts, ask, cell_ids, wait_s, signals)
             except* Exception as group:
-                raise RunFailed(str(_first(group))) from group
+                raise RunFailed(str(first_error(group))) from group
             with trio.move_on_after(CLEAN_S):
                 await parts.sweeper().clean()
             return await _look(ask, cell_ids)
@@ -155,8 +155,3 @@ async def _look(ask: Ask, cell_ids: tuple[int, ...]) -> Waited:
 async def _cancel_at_signal(signals: AsyncIterator[int], scope: trio.CancelScope) -> None:
     async for number in signals:
         scope.cancel(f"signal {signal.Signals(number).name}")
-
-
-def _first(group: BaseExceptionGroup[Exception]) -> Exception:
-    first = group.exceptions[0]
-    return _first(first) if isinstance(first, BaseExceptionGroup) else first

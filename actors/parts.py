@@ -8,6 +8,7 @@ import socket
 from collections.abc import AsyncGenerator, Collection, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
+from typing import Final
 
 import structlog
 import trio
@@ -35,6 +36,7 @@ from pixivflow.pixiv.credentials import TokenStore
 from pixivflow.pixiv.images import open_image_host
 
 log = structlog.get_logger(__name__)
+LEAST_EXTRA_HANDS: Final = 4
 
 
 def lock_file(state_dir: Path) -> Path:
@@ -63,7 +65,11 @@ class Parts:
         """The hands; ``only`` narrows them to certain cells."""
         fetcher = Fetcher(self.core, self.store, roots_of(self.config), self.naming)
         collector = Collector(self.core, fetcher, route_terms(self.config))
-        return HandlerPool(self.core, collector, self.accounts, self.watch.fingerprints, only)
+        # as many as keep every connection busy, for a hand holds one work from its selection to its commit
+        extra = max(LEAST_EXTRA_HANDS, self.config.storage.page_concurrency)
+        return HandlerPool(
+            self.core, collector, self.accounts, self.watch.fingerprints, extra_hands=extra, only=only
+        )
 
     def sweeper(self) -> Sweeper:
         """The sweeper, which also looks after logins."""

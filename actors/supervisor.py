@@ -49,13 +49,24 @@ async def supervise(
             delay = next_delay(restarts, now, policy)
             if delay is None:
                 raise RestartBudgetSpent(
-                    f"{name} failed {len(restarts) + 1} times in {policy.period_s:.0f} s"
+                    f"{name} failed {len(restarts) + 1} times in {policy.period_s:.0f} s, at last: {_told(error)}"
                 ) from error
             restarts = (*(at for at in restarts if now - at < policy.period_s), now)
             log.exception("actor_failed", actor=name, restart_in_s=delay)
             await trio.sleep(delay)
         else:
             return
+
+
+def first_error(group: BaseExceptionGroup[Exception]) -> Exception:
+    """Return the first error of a group, however deep it lies."""
+    first = group.exceptions[0]
+    return first_error(first) if isinstance(first, BaseExceptionGroup) else first
+
+
+def _told(error: Exception) -> str:
+    single = first_error(error) if isinstance(error, ExceptionGroup) else error
+    return " ".join(f"{type(single).__name__}: {single}".split())
 
 
 def _given_up(error: BaseException) -> bool:

@@ -14,6 +14,7 @@ from actors.parts import lock_file, open_state
 from pixivflow.cli.client import DaemonUnreachable, call
 from pixivflow.cli.context import base_config, full_config
 from pixivflow.cli.logs import configure_logs
+from pixivflow.cli.output import print_json
 from pixivflow.clock import SystemWall
 from pixivflow.config import BaseConfig, Config
 from pixivflow.ledger.faults import LedgerUnavailable
@@ -66,6 +67,15 @@ def ask(ctx: click.Context, method: str, params: Mapping[str, Any], *, writes: b
     return patiently(
         base_config(ctx).storage.state_dir, lambda: _ask_once(ctx, method, params, writes=writes)
     )
+
+
+def look_up(ctx: click.Context, method: str, params: Mapping[str, Any], *, as_json: bool) -> Any:
+    """Return what `ask` answers, to be told; with ``as_json`` it is printed as it is and the command ends."""
+    answer = ask(ctx, method, params)
+    if as_json:
+        print_json(answer)
+        ctx.exit()
+    return answer
 
 
 def _ask_once(ctx: click.Context, method: str, params: Mapping[str, Any], *, writes: bool) -> Any:

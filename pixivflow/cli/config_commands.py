@@ -2,11 +2,13 @@
 
 import json
 import os
+from collections.abc import Iterator, Set
 from pathlib import Path
 from typing import Any
 
 import click
 
+from actors.parts import token_folder
 from pixivflow.config import (
     Checks,
     Config,
@@ -20,6 +22,8 @@ from pixivflow.config.sample import write_example
 from pixivflow.config.show import as_toml, shown_config, shown_paths
 from pixivflow.delivery import templates
 from pixivflow.download import names
+from pixivflow.pixiv.credentials import TokenStore
+from pixivflow.pixiv.errors import CredentialsDamaged
 from pixivflow.timetable.cron import parse_cron
 
 EX_CONFIG = 65
@@ -57,8 +61,8 @@ def check_command(ctx: click.Context, *, strict: bool) -> None:
         click.echo(f"{path}: refused, {_count(errors, 'error')}, {_count(warnings, 'warning')}", err=True)
         ctx.exit(EX_CONFIG)
     click.echo(f"{path}: ok{_contents(config)}" + (f", {_count(warnings, 'warning')}" if warnings else ""))
-    for name in _without_token(config):
-        click.echo(f"note: {name} has no refresh token here; it needs `pixivflow login {name}` once")
+    for note in _login_notes(config, {problem.key_path for problem in problems}):
+        click.echo(f"note: {note}")
 
 
 @config_group.command("show")
@@ -112,9 +116,20 @@ def _contents(config: Config | None) -> str:
     return f" ({', '.join(_count(number, name) for number, name in counts)})"
 
 
-def _without_token(config: Config | None) -> list[str]:
-    accounts = config.accounts if config else {}
-    return [name for name, account in accounts.items() if account.refresh_token is None]
+def _login_notes(config: Config | None, mentioned: Set[str]) -> Iterator[str]:
+    """Yield a note for each account without a login, but for those about whose token a problem was told."""
+    if config is None:
+        return
+    logins = TokenStore(token_folder(config.storage.state_dir))
+    for name, account in config.accounts.items():
+        told = mentioned & {f"accounts.{name}.refresh_token", f"accounts.{name}.refresh_token_file"}
+        if account.refresh_token is not None or told:
+            continue
+        try:
+            if logins.load(name) is None:
+                yield f"account {name!r} has no login yet; run: pixivflow login {name}"
+        except CredentialsDamaged as error:
+            yield str(error)
 
 
 def _count(number: int, name: str) -> str:

@@ -4,13 +4,12 @@ from typing import Any
 
 import click
 
-from pixivflow.cli.asking import ask
+from pixivflow.cli.asking import look_up
 from pixivflow.cli.options import json_option, limit_option, work_option
 from pixivflow.cli.output import (
     NOTHING,
     brief,
     print_facts,
-    print_json,
     print_table,
     status,
     when,
@@ -35,10 +34,7 @@ def list_command(
     ctx: click.Context, state: str | None, route: str | None, limit: int, *, as_json: bool
 ) -> None:
     """List the newest rows of the outbox."""
-    rows = ask(ctx, "outbox.list", {"limit": limit, "state": state, "route": route})
-    if as_json:
-        print_json(rows)
-        return
+    rows = look_up(ctx, "outbox.list", {"limit": limit, "state": state, "route": route}, as_json=as_json)
     print_table(
         ("row", "route", "state", "work", "target", "tries", "next try", "last answer"),
         (
@@ -64,10 +60,7 @@ def list_command(
 @click.pass_context
 def show_command(ctx: click.Context, row: int, *, as_json: bool) -> None:
     """Show a row of the outbox with its frozen content."""
-    found = ask(ctx, "outbox.get", {"row_id": row})
-    if as_json:
-        print_json(found)
-        return
+    found = look_up(ctx, "outbox.get", {"row_id": row}, as_json=as_json)
     head = found["row"]
     print_facts(
         [
@@ -113,10 +106,7 @@ def deliveries_group() -> None:
 @click.pass_context
 def list_deliveries_command(ctx: click.Context, work: str | None, limit: int, *, as_json: bool) -> None:
     """List the newest deliveries."""
-    deliveries = ask(ctx, "deliveries.list", {"limit": limit, "work": work})
-    if as_json:
-        print_json(deliveries)
-        return
+    deliveries = look_up(ctx, "deliveries.list", {"limit": limit, "work": work}, as_json=as_json)
     print_table(
         ("delivery", "route", "work", "target", "slot", "status", "remote id", "settled"),
         (

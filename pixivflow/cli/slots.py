@@ -7,7 +7,7 @@ import click
 import msgspec
 from rich.text import Text
 
-from pixivflow.cli.asking import ask
+from pixivflow.cli.asking import look_up
 from pixivflow.cli.context import base_config
 from pixivflow.cli.options import json_option, limit_option
 from pixivflow.cli.outcomes import CellStory, Roots, file_lines, hint_of, scan_lines
@@ -17,7 +17,6 @@ from pixivflow.cli.output import (
     console,
     plain,
     print_facts,
-    print_json,
     print_table,
     status,
     when,
@@ -38,10 +37,7 @@ def slots_group() -> None:
 @click.pass_context
 def list_command(ctx: click.Context, schedule: str | None, limit: int, *, as_json: bool) -> None:
     """List the newest slots."""
-    slots = ask(ctx, "slots.list", {"limit": limit, "schedule": schedule})
-    if as_json:
-        print_json(slots)
-        return
+    slots = look_up(ctx, "slots.list", {"limit": limit, "schedule": schedule}, as_json=as_json)
     print_table(
         ("slot", "due", "trigger", "status", "result", "posted", "ended"),
         ([*_slot_cells(slot), brief(slot["ended_at"])] for slot in slots),
@@ -68,10 +64,7 @@ def _slot_cells(slot: dict[str, Any]) -> list[object]:
 @click.pass_context
 def show_command(ctx: click.Context, slot: str, *, as_json: bool) -> None:
     """Show a slot: its cells, files and deliveries, and what each selection passed over."""
-    found = ask(ctx, "slots.get", {"slot_id": slot})
-    if as_json:
-        print_json(found)
-        return
+    found = look_up(ctx, "slots.get", {"slot_id": slot}, as_json=as_json)
     head = found["slot"]
     print_facts(
         [
@@ -134,10 +127,7 @@ def _print_lines(lines: Iterable[str]) -> None:
 @click.pass_context
 def cells_command(ctx: click.Context, limit: int, *, open_only: bool, as_json: bool) -> None:
     """List the newest cells: one target in one slot, or of `once` and `get`."""
-    cells = ask(ctx, "cells.list", {"limit": limit, "open": open_only})
-    if as_json:
-        print_json(cells)
-        return
+    cells = look_up(ctx, "cells.list", {"limit": limit, "open": open_only}, as_json=as_json)
     print_table(
         ("cell", "target", "slot", "status", "work", "title", "reason", "made", "next try"),
         (

@@ -233,7 +233,7 @@ async def test_a_refused_order_reaches_the_caller_as_a_refusal():
 
 
 def idle(bench, config):
-    pool = HandlerPool(bench.core, None, {}, {})
+    pool = HandlerPool(bench.core, None, {}, {}, extra_hands=4)
     terms = LaneTerms("inbox", "facts", RetryTerms(1.0, 1.0), 60.0, 0.0)
     inboxes = bench.core.bells.cells.clone(), bench.core.bells.slots.clone()
     store = Store(None, trio.CapacityLimiter(1))

@@ -41,6 +41,46 @@ def test_a_unit_does_not_restart_what_a_restart_cannot_mend(name: str) -> None:
     assert found["RestartPreventExitStatus"].split() == ["65", "75"]
 
 
+WATCHED = {"Type": "notify", "WatchdogSec": "60", "TimeoutStopSec": "15", "KillMode": "mixed"}
+LOCKED_UP = {
+    "ProtectSystem": "strict",
+    "ProtectHome": "true",
+    "PrivateTmp": "true",
+    "PrivateDevices": "true",
+    "NoNewPrivileges": "true",
+    "CapabilityBoundingSet": "",
+    "MemoryDenyWriteExecute": "true",
+    "RestrictAddressFamilies": "AF_INET AF_INET6 AF_UNIX",
+    "SystemCallFilter": "@system-service",
+}
+
+
+@pytest.mark.parametrize("name", UNITS)
+def test_a_unit_is_watched_and_has_time_to_stop(name: str) -> None:
+    assert service(name).items() >= WATCHED.items()
+
+
+@pytest.mark.parametrize("name", UNITS)
+def test_a_unit_may_do_nothing_that_the_daemon_need_not(name: str) -> None:
+    found = service(name)
+    assert found.items() >= LOCKED_UP.items()
+    assert found["User"] == "pixivflow"
+
+
+@pytest.mark.parametrize("name", UNITS)
+def test_a_unit_keeps_its_state_where_systemd_puts_it(name: str) -> None:
+    folder = "pixivflow/%i" if "@" in name else "pixivflow"
+    found = service(name)
+    assert (found["StateDirectory"], found["StateDirectoryMode"]) == (folder, "0750")
+
+
+@pytest.mark.parametrize("name", UNITS)
+def test_a_unit_shows_how_to_hand_over_the_refresh_token(name: str) -> None:
+    source = "%i.refresh_token" if "@" in name else "refresh_token"
+    lines = (SYSTEMD / name).read_text().splitlines()
+    assert f"#LoadCredential=refresh_token:/etc/pixivflow/{source}" in lines
+
+
 def test_instances_keep_apart_and_differ_in_nothing_else() -> None:
     single, instance = (service(name) for name in UNITS)
     assert {key for key in single if single[key] != instance[key]} == {"ExecStart", "StateDirectory"}

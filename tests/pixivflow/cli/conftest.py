@@ -21,6 +21,8 @@ from pixivflow.cli.root import root
 from pixivflow.simulator.server import Simulator, open_simulator
 
 PATIENCE_S = 20
+KEPT = frozenset({"PATH", "LANG", "LC_ALL", "PYTHONPATH"})
+"""What a command needs of the environment; PYTHONPATH, so that it is the tree under test that runs."""
 CONFIG = """
 [pixiv]
 api_url = "{api}"
@@ -115,7 +117,7 @@ class Site:
 
     @property
     def environment(self) -> dict[str, str]:
-        kept = {name: value for name, value in os.environ.items() if name in ("PATH", "LANG", "LC_ALL")}
+        kept = {name: value for name, value in os.environ.items() if name in KEPT}
         return {**kept, "HOME": str(self.folder), "TZ": "UTC", "PYTHONFAULTHANDLER": "1"}
 
     def command(self, *args: str) -> list[str]:

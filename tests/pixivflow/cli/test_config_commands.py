@@ -7,6 +7,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from pixivflow.cli.config_commands import config_group, config_path
+from pixivflow.pixiv.credentials import StoredToken, TokenStore
 
 TARGET = '[[targets]]\nid = "t"\nmode = "work"\nwork = 1\n'
 ROUTE = '[routes.r]\ntype = "multipart"\n'
@@ -91,9 +92,37 @@ def test_check_takes_warnings_for_errors_only_when_strict():
     assert _run("check", "--strict").exit_code == 65
 
 
-def test_check_says_which_account_needs_a_login():
+def test_check_says_which_account_needs_a_login_and_is_content():
     _write(TARGET + "[accounts.alice]")
-    assert "pixivflow login alice" in _run("check").stdout
+    result = _run("check", "--strict")
+    assert result.exit_code == 0
+    assert "note: account 'alice' has no login yet; run: pixivflow login alice" in result.stdout
+
+
+def test_check_finds_the_logins_that_are_stored(tmp_path):
+    _write(
+        '[storage]\nstate_dir = "s"\n' + TARGET + '[accounts.alice]\n[accounts.main]\nrefresh_token = "x"\n'
+    )
+    TokenStore(tmp_path / "s" / "tokens").save("alice", StoredToken("secret", 1))
+    assert "note:" not in _run("check").stdout
+
+
+def test_check_names_a_stored_login_that_can_not_be_read(tmp_path):
+    _write('[storage]\nstate_dir = "s"\n' + TARGET + "[accounts.alice]\n")
+    stored = tmp_path / "s" / "tokens" / "alice.json"
+    stored.parent.mkdir(parents=True)
+    stored.write_text("{")
+    result = _run("check")
+    assert f"note: {stored}: can't be read: it is damaged; run: pixivflow login alice" in result.stdout
+
+
+@pytest.mark.parametrize("line", ['refresh_token = "${NOT_SET}"', 'refresh_token_file = "${NOT_SET}/token"'])
+def test_check_says_one_thing_about_a_token_whose_variable_is_not_set(line):
+    _write(f"{TARGET}[accounts.main]\n{line}\n")
+    result = _run("check")
+    assert result.exit_code == 0
+    assert "NOT_SET is not set" in result.stderr
+    assert "note:" not in result.stdout
 
 
 def test_check_knows_the_templates_of_files_and_fields():

@@ -2,10 +2,10 @@ from functools import partial
 
 import pytest
 
-from pixivflow.ledger import leases
 from pixivflow.ledger.binding import Lost, unbind
 from pixivflow.ledger.cells import CellFailure, claim_cell, end_cell, fail_cell
 from pixivflow.ledger.leases import (
+    CRASH_LIMIT,
     LEASE_MS,
     Lease,
     Queue,
@@ -178,21 +178,26 @@ def test_of_a_finish_and_a_reclaim_at_once_exactly_one_stands(book):
     assert book.cell_row(lease.id)["status"] == "no_candidate"
 
 
-def test_a_reclaim_looks_again_when_it_writes(book, monkeypatch):
-    """Between the list and the write the first row's holder finishes, and the second's renews."""
+def test_a_reclaim_looks_again_when_it_writes(book):
+    """Between the list and their turn the second row's holder finishes, and the third's renews."""
     book.slot(targets=("t1", "t2", "t3"))
-    finishing, renewing, dead = book.lease(), book.lease(), book.lease()
-    book.now += LEASE_MS[Queue.CELLS] + 1
-    take_back = leases._take_back
+    held = []
+    for _ in range(3):
+        held.append(book.lease())
+        book.now += 1
+    dead, finishing, renewing = held
+    book.change("UPDATE cells SET crashes = ? WHERE id = ?", CRASH_LIMIT - 1, dead.id)
+    book.now += LEASE_MS[Queue.CELLS]
 
-    def meddling(db, queue, row_id, *rest):
-        if row_id == finishing.id:
+    def reclaimed(db):
+        def meddle(row):
+            assert row.id == dead.id
             end_cell(db, finishing, CellStatus.NO_CANDIDATE, book.now, Reason.NO_CANDIDATE)
             renew(db, [(renewing, book.now)], book.now)
-        return take_back(db, queue, row_id, *rest)
 
-    monkeypatch.setattr(leases, "_take_back", meddling)
-    assert [row.id for row in book.do(reclaim, Queue.CELLS, book.now, ())] == [dead.id]
+        return reclaim(db, Queue.CELLS, book.now, (), end=meddle)
+
+    assert [row.id for row in book.do(reclaimed)] == [dead.id]
     assert book.cell_row(finishing.id)["status"] == "no_candidate"
     assert generation(book, renewing.id) == renewing.generation
 
