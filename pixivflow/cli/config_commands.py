@@ -2,7 +2,7 @@
 
 import json
 import os
-from collections.abc import Iterator, Set
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ from pixivflow.config import (
     Checks,
     Config,
     ConfigNotFound,
+    ConfigProblem,
     ConfigRefused,
     check_config,
     locate_config,
@@ -61,7 +62,7 @@ def check_command(ctx: click.Context, *, strict: bool) -> None:
         click.echo(f"{path}: refused, {_count(errors, 'error')}, {_count(warnings, 'warning')}", err=True)
         ctx.exit(EX_CONFIG)
     click.echo(f"{path}: ok{_contents(config)}" + (f", {_count(warnings, 'warning')}" if warnings else ""))
-    for note in _login_notes(config, {problem.key_path for problem in problems}):
+    for note in login_notes(config, problems):
         click.echo(f"note: {note}")
 
 
@@ -116,10 +117,11 @@ def _contents(config: Config | None) -> str:
     return f" ({', '.join(_count(number, name) for number, name in counts)})"
 
 
-def _login_notes(config: Config | None, mentioned: Set[str]) -> Iterator[str]:
+def login_notes(config: Config | None, problems: Iterable[ConfigProblem]) -> Iterator[str]:
     """Yield a note for each account without a login, but for those about whose token a problem was told."""
     if config is None:
         return
+    mentioned = {problem.key_path for problem in problems}
     logins = TokenStore(token_folder(config.storage.state_dir))
     for name, account in config.accounts.items():
         told = mentioned & {f"accounts.{name}.refresh_token", f"accounts.{name}.refresh_token_file"}

@@ -11,7 +11,7 @@ from actors.control import ControlSocketUnusable
 from actors.daemon import DaemonFailed
 from actors.once import RunFailed
 from pixivflow.cli.client import CallRefused, DaemonUnreachable, DaemonWentAway
-from pixivflow.config import ConfigNotFound, ConfigRefused
+from pixivflow.config import ConfigNotFound, ConfigRefused, ConfigUnreadable
 from pixivflow.delivery.settings import RouteRefused
 from pixivflow.ledger.engine import LedgerUnavailable
 from pixivflow.ledger.faults import LedgerRefused
@@ -31,6 +31,7 @@ INTERRUPTED: Final = 130
 _CODES: Final[tuple[tuple[type[Exception], int], ...]] = (
     (ConfigRefused, BAD_CONFIG),
     (ConfigNotFound, BAD_CONFIG),
+    (ConfigUnreadable, BAD_CONFIG),
     (BadAddress, BAD_CONFIG),
     (RouteRefused, BAD_CONFIG),
     (LedgerLocked, ALREADY_RUNNING),

@@ -1,7 +1,7 @@
 """`pixivflow login`: a refresh token from standard input or by the browser, tried before it is stored."""
 
 import os
-import pwd
+import shlex
 import sys
 from pathlib import Path
 from typing import Final
@@ -17,9 +17,10 @@ from pixivflow.cli.exits import fail
 from pixivflow.cli.output import plain
 from pixivflow.clock import SystemWall
 from pixivflow.config import LoginConfig, load_login
+from pixivflow.config.locate import user_name
 from pixivflow.config.model import PixivSection
 from pixivflow.pixiv.credentials import StoredToken, TokenStore, fingerprint
-from pixivflow.pixiv.errors import PixivError
+from pixivflow.pixiv.errors import NetworkFailed, PixivError
 from pixivflow.pixiv.login import begin_pkce, clean_refresh_token, code_from, exchange_code, try_refresh
 from pixivflow.pixiv.oauth import TokenAnswer
 from pixivflow.pixiv.settings import PixivSettings
@@ -56,11 +57,16 @@ def login_command(ctx: click.Context, account: str, given: str | None) -> None:
         )
     config = load_login(config_path(ctx), os.environ)
     _check_account(config, account)
-    _check_owner(config.storage.state_dir, account)
+    _check_owner(config, account)
     settings = _settings(config.pixiv)
     try:
         answer = _by_browser(settings) if given is None else trio.run(try_refresh, _read_token(), settings)
         _store(config, account, answer)
+    except NetworkFailed as error:
+        fail(
+            "Pixiv cannot be reached: look at the network of this host and at [pixiv] proxy; nothing was stored, "
+            f"an earlier login is kept ({error})"
+        )
     except PixivError as error:
         fail(f"{error}; nothing was stored, an earlier login is kept")
     _tell(config, account, answer)
@@ -72,19 +78,25 @@ def _check_account(config: LoginConfig, account: str) -> None:
         fail(f"no account {account!r} in {config.path}; known: {known}")
 
 
-def _check_owner(state_dir: Path, account: str) -> None:
+def _check_owner(config: LoginConfig, account: str) -> None:
     """Refuse to leave a token that the daemon's user could not read."""
+    state_dir = config.storage.state_dir
     owner = state_dir.stat().st_uid if state_dir.exists() else os.geteuid()
     if owner == os.geteuid():
         return
-    try:
-        name = pwd.getpwuid(owner).pw_name
-    except KeyError:
-        name = f"#{owner}"
+    name = user_name(owner)
     fail(
         f"{state_dir} belongs to the user {name}, who could not use a token stored by another; run: "
-        f"sudo -u {name} pixivflow login {account}"
+        + shlex.join(
+            ["sudo", "-u", name, *own_command(sys.argv[0]), "-c", str(config.path), "login", account]
+        )
     )
+
+
+def own_command(started_as: str) -> tuple[str, ...]:
+    """Return what another user can type to start this program again; ``started_as`` is the first of sys.argv."""
+    program = Path(started_as).absolute()
+    return (sys.executable, "-m", "pixivflow") if program.suffix == ".py" else (str(program),)
 
 
 def _settings(section: PixivSection) -> PixivSettings:

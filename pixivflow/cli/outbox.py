@@ -4,18 +4,20 @@ from typing import Any
 
 import click
 
-from pixivflow.cli.asking import look_up
+from pixivflow.cli.asking import ask, look_up
 from pixivflow.cli.options import json_option, limit_option, work_option
 from pixivflow.cli.output import (
     NOTHING,
     brief,
     print_facts,
+    print_json,
     print_table,
     status,
     when,
     work_id,
     work_url,
 )
+from pixivflow.cli.schedules import refuse_unknown
 from protocol.states import LeaseState
 
 
@@ -34,9 +36,14 @@ def list_command(
     ctx: click.Context, state: str | None, route: str | None, limit: int, *, as_json: bool
 ) -> None:
     """List the newest rows of the outbox."""
-    rows = look_up(ctx, "outbox.list", {"limit": limit, "state": state, "route": route}, as_json=as_json)
+    rows = ask(ctx, "outbox.list", {"limit": limit, "state": state, "route": route})
+    if not rows:
+        refuse_unknown(ctx, "route", route)
+    if as_json:
+        print_json(rows)
+        return
     print_table(
-        ("row", "route", "state", "work", "target", "tries", "next try", "last answer"),
+        ("row", "route", "state", "work", "target", "failures", "next try", "last answer"),
         (
             (
                 row["id"],
@@ -44,7 +51,7 @@ def list_command(
                 status(row["state"]),
                 work_id(row["work"]),
                 row["target_id"] or NOTHING,
-                _tries(row),
+                _failures(row),
                 brief(row["due_at"]) if row["state"] == "pending" else "",
                 row["last_error"] or "",
             )
@@ -71,7 +78,7 @@ def show_command(ctx: click.Context, row: int, *, as_json: bool) -> None:
             ("slot", head["slot_id"] or NOTHING),
             ("target", head["target_id"] or NOTHING),
             ("key", head["idempotency_key"]),
-            ("tries", _tries(head)),
+            ("failures", _failures(head)),
             ("made", when(head["created_at"])),
             ("next try", when(head["due_at"]) if head["state"] == "pending" else NOTHING),
             ("ended", when(head["ended_at"])),
@@ -86,11 +93,14 @@ def _show_payload(payload: dict[str, Any] | None) -> None:
         click.echo("its content was removed after the delivery ([retention] payloads)")
         return
     click.echo()
-    print_facts((name, value) for name, value in payload.get("fields", ()))
+    if fields := payload.get("fields", ()):
+        click.echo("form fields")
+        print_facts((f"  {name}", value) for name, value in fields)
+        click.echo()
     print_facts(("file", f"{file['name']} ({file['bytes']} bytes)") for file in payload.get("files", ()))
 
 
-def _tries(row: dict[str, Any]) -> str:
+def _failures(row: dict[str, Any]) -> str:
     return f"{row['attempts']}/{row['max_attempts'] or NOTHING}"
 
 

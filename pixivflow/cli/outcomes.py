@@ -35,6 +35,8 @@ class CellFacts(msgspec.Struct, frozen=True):
     reason: str | None = None
     created_at: int = 0
     ended_at: int | None = None
+    login_needed: bool = False
+    cooldown_until: int | None = None
     report: dict[str, Any] | None = None
 
 
@@ -96,6 +98,15 @@ def refusal_of(cell: CellFacts) -> str:
     return plain(detail or cell.reason or cell.reason_code or cell.status)
 
 
+def waiting_for(cell: CellFacts, now: int) -> tuple[str, str]:
+    """Return the name and the text of what a pending cell waits for."""
+    if cell.login_needed:
+        return "waits", f"the account needs a login (pixivflow login {cell.account})"
+    if (cell.cooldown_until or 0) > max(now, cell.due_at):
+        return "waits", f"until {when(cell.cooldown_until)}: Pixiv asked account {cell.account} for a pause"
+    return "next try", when(cell.due_at)
+
+
 def told(story: CellStory, roots: Roots, logins_needed: Collection[str] = ()) -> Iterator[str]:
     """Yield the lines that tell of a cell."""
     cell = story.cell
@@ -154,7 +165,8 @@ def _headline(cell: CellFacts) -> str:
             return f"{work} failed: {cell.reason_code or cell.status}".lstrip()
         case Result.OPEN:
             state = cell.state if cell.state in ("pending", "running") else "waits for its routes"
-            return f"{work} still open: {cell.status}, {state}".lstrip()
+            words = ", ".join(dict.fromkeys((str(cell.status), state)))
+            return f"{work} still open: {words}".lstrip()
 
 
 def _why(cell: CellFacts, logins_needed: Collection[str]) -> Iterator[str]:

@@ -19,6 +19,8 @@ NOTHING: Final = "–"
 PIPE_WIDTH: Final = 240
 FOLDING: Final = frozenset({"title", "targets", "note", "last answer", "reason", "result"})
 """Columns that become narrower when the terminal is too small for all."""
+TIMES: Final = frozenset({"due", "ended", "made", "next try", "settled"})
+"""Columns with instants of the local clock."""
 STYLES: Final = {
     "success": "green",
     "submitted": "green",
@@ -53,7 +55,9 @@ def plain(text: object) -> str:
 def when(at_ms: int | None) -> str:
     """Return an instant as the local clock shows it."""
     return (
-        NOTHING if at_ms is None else f"{datetime.fromtimestamp(at_ms / 1000).astimezone():%Y-%m-%d %H:%M:%S}"
+        NOTHING
+        if at_ms is None
+        else f"{datetime.fromtimestamp(at_ms / 1000).astimezone():%Y-%m-%d %H:%M:%S %Z}"
     )
 
 
@@ -64,6 +68,11 @@ def brief(at_ms: int | None) -> str:
     local = datetime.fromtimestamp(at_ms / 1000).astimezone()
     this_year = local.year == datetime.now().astimezone().year
     return f"{local:%m-%d %H:%M:%S}" if this_year else f"{local:%Y-%m-%d %H:%M}"
+
+
+def _zone(local: datetime) -> str:
+    name = f"{local:%Z}"
+    return name if name == "UTC" else f"{name} (UTC{local:%z})"
 
 
 def span(seconds: float) -> str:
@@ -105,6 +114,8 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]], empty:
         return
     used = [index for index in range(len(columns)) if any(str(row[index]) for row in listed)]
     _print_used([columns[index] for index in used], [[row[index] for index in used] for row in listed])
+    if TIMES & {columns[index] for index in used}:
+        click.echo(f"times are {_zone(datetime.now().astimezone())}")
 
 
 def _print_used(columns: Sequence[str], listed: Sequence[Sequence[object]]) -> None:

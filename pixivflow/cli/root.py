@@ -15,7 +15,7 @@ from pixivflow.cli.table import SectionedGroup
 @click.option(
     "-c",
     "--config",
-    type=click.Path(path_type=Path, dir_okay=False),
+    type=click.Path(path_type=Path, dir_okay=False, readable=False),
     help="Configuration file. Else $PIXIVFLOW_CONFIG, ./pixivflow.toml, ~/.config/pixivflow/, /etc/pixivflow/.",
 )
 @click.pass_context

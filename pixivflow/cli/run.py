@@ -23,7 +23,7 @@ from pixivflow.sd_notify import Notifier
     "-c",
     "--config",
     "file",
-    type=click.Path(path_type=Path, dir_okay=False),
+    type=click.Path(path_type=Path, dir_okay=False, readable=False),
     help="The same as before the command.",
 )
 @click.pass_context

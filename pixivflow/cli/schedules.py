@@ -4,6 +4,7 @@ import os
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from itertools import islice
+from typing import Literal
 from zoneinfo import ZoneInfo
 
 import click
@@ -78,6 +79,17 @@ def watermarks(ctx: click.Context) -> Mapping[str, int]:
     return {name: row["last_occurrence_at"] for name, row in rows.items()}
 
 
+def refuse_unknown(ctx: click.Context, kind: Literal["schedule", "route"], name: str | None) -> None:
+    """End with a message when the configuration can be read and does not know the ``name``."""
+    try:
+        config = lenient_config(ctx)
+    except ConfigRefused:
+        return
+    known = [section.id for section in config.schedules] if kind == "schedule" else sorted(config.routes)
+    if name is not None and name not in known:
+        fail(f"no {kind} {name!r} in {config.path}; known: {', '.join(known) or 'none'}")
+
+
 @click.group("schedules")
 def schedules_group() -> None:
     """Schedules: when targets are due."""
@@ -107,7 +119,9 @@ def next_command(ctx: click.Context, schedule: str | None, count: int, *, as_jso
     print_table(
         ("schedule", "local time", "UTC", "targets", "note"),
         (_row(entry) for entry in found),
-        "nothing is due: no schedule is enabled",
+        "nothing is due: no schedule is enabled"
+        if config.schedules
+        else f"nothing is due: there is no schedule in {config.path}",
     )
 
 

@@ -11,10 +11,18 @@ LAST_PORT = 65_535
 PORTS = 3
 
 
+def _port_base(_ctx: click.Context, _param: click.Parameter, value: int | None) -> int | None:
+    last = LAST_PORT - PORTS + 1
+    if value is not None and not 1 <= value <= last:
+        raise click.BadParameter(f"expected a port from 1 to {last}; leave it out for free ports")
+    return value
+
+
 @click.command("simulate")
 @click.option(
     "--port-base",
-    type=click.IntRange(1, LAST_PORT - PORTS + 1),
+    type=int,
+    callback=_port_base,
     metavar="N",
     help="Listen on N (API), N+1 (images) and N+2 (receiver). Free ports by default.",
 )

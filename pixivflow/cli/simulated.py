@@ -29,6 +29,8 @@ async def simulated(config: Config) -> AsyncGenerator[Config]:
         for line in (
             f"simulating: Pixiv at {simulator.api_url}, receiver at {simulator.receiver_url}",
             f"everything is kept in {folder}; look at it with: pixivflow -c {view} slots list",
+            "this works there, too: status, cells, outbox list, deliveries list, trigger SCHEDULE --now",
+            f"it has no schedules; for their times: pixivflow -c {config.path} schedules next",
         ):
             click.echo(line, err=True)
         yield redirected(

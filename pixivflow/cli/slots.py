@@ -7,22 +7,25 @@ import click
 import msgspec
 from rich.text import Text
 
-from pixivflow.cli.asking import look_up
+from pixivflow.cli.asking import ask, look_up
 from pixivflow.cli.context import base_config
 from pixivflow.cli.options import json_option, limit_option
-from pixivflow.cli.outcomes import CellStory, Roots, file_lines, hint_of, scan_lines
+from pixivflow.cli.outcomes import CellStory, Roots, file_lines, hint_of, scan_lines, waiting_for
 from pixivflow.cli.output import (
     NOTHING,
     brief,
     console,
     plain,
     print_facts,
+    print_json,
     print_table,
     status,
     when,
     work_id,
     work_url,
 )
+from pixivflow.cli.schedules import refuse_unknown
+from pixivflow.clock import SystemWall
 
 
 @click.group("slots")
@@ -37,7 +40,12 @@ def slots_group() -> None:
 @click.pass_context
 def list_command(ctx: click.Context, schedule: str | None, limit: int, *, as_json: bool) -> None:
     """List the newest slots."""
-    slots = look_up(ctx, "slots.list", {"limit": limit, "schedule": schedule}, as_json=as_json)
+    slots = ask(ctx, "slots.list", {"limit": limit, "schedule": schedule})
+    if not slots:
+        refuse_unknown(ctx, "schedule", schedule)
+    if as_json:
+        print_json(slots)
+        return
     print_table(
         ("slot", "due", "trigger", "status", "result", "posted", "ended"),
         ([*_slot_cells(slot), brief(slot["ended_at"])] for slot in slots),
@@ -97,7 +105,7 @@ def _show_cell(story: CellStory, roots: Roots) -> None:
     if cell.reason:
         facts.append(("", cell.reason))
     if cell.ended_at is None and cell.state == "pending":
-        facts.append(("next try", when(cell.due_at)))
+        facts.append(waiting_for(cell, SystemWall().now_ms()))
     if cell.attempts:
         facts.append(("failed tries", cell.attempts))
     print_facts(facts)

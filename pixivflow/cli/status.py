@@ -1,7 +1,9 @@
 """`pixivflow status` and `pixivflow stop`: how the daemon is, and its end."""
 
+import os
 import time
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from typing import Any, Final
 
 import click
@@ -10,12 +12,13 @@ from rich.text import Text
 from pixivflow.cli import exits
 from pixivflow.cli.asking import NoLedger, ask, ask_daemon, daemon_runs
 from pixivflow.cli.client import DaemonUnreachable
+from pixivflow.cli.config_commands import CHECKS, config_path, login_notes
 from pixivflow.cli.context import base_config
 from pixivflow.cli.options import json_option
 from pixivflow.cli.output import plain, print_facts, print_json, span, when
 from pixivflow.cli.schedules import lenient_config, upcoming
 from pixivflow.clock import SystemWall
-from pixivflow.config import ConfigRefused
+from pixivflow.config import ConfigRefused, check_config
 from pixivflow.delivery.breaker import Breaker
 
 DUE_SHOWN: Final = 5
@@ -85,6 +88,13 @@ def _due(ctx: click.Context) -> Facts:
         yield "next", f"{when(entry.occurrence_at)} {entry.schedule} (in {in_s})"
 
 
+def _logins(ctx: click.Context) -> Facts:
+    """Tell of accounts that have no login, from the configuration and the stored logins alone."""
+    with suppress(ConfigRefused):
+        for note in login_notes(*check_config(config_path(ctx), os.environ, checks=CHECKS)):
+            yield "login needed", Text(note, "red")
+
+
 def _counts(counts: Mapping[str, Any]) -> Facts:
     waiting, running = counts["cells_pending"], counts["cells_running"]
     yield "slots", f"{counts['slots_open']} open"
@@ -124,7 +134,7 @@ def _tell_ledger(ctx: click.Context, error: DaemonUnreachable, *, as_json: bool)
     if as_json:
         print_json({"state": "absent", "counts": counts})
     else:
-        print_facts([("daemon", "does not run (pixivflow run)"), *_counts(counts)])
+        print_facts([("daemon", "does not run (pixivflow run)"), *_logins(ctx), *_due(ctx), *_counts(counts)])
 
 
 @click.command("stop")

@@ -7,6 +7,7 @@ import click
 
 from pixivflow.cli.asking import ask, daemon_runs
 from pixivflow.cli.context import base_config
+from pixivflow.cli.output import when
 
 KEY: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}", re.ASCII)
 
@@ -34,9 +35,18 @@ def trigger_command(
     params: dict[str, Any] = {"schedule": schedule, "target": target, "now": now, "key": key}
     made = ask(ctx, "schedules.trigger", params, writes=True)
     cells = len(made["cell_ids"])
-    what = f"made, {cells} cell{'' if cells == 1 else 's'}" if made["created"] else "it was there already"
+    slot = None if made["created"] else ask(ctx, "slots.get", {"slot_id": made["slot_id"]})["slot"]
+    what = f"made, {cells} cell{'' if cells == 1 else 's'}" if slot is None else _met(slot)
     click.echo(f"{made['slot_id']}: {what}")
-    if not daemon_runs(base_config(ctx).storage.state_dir):
+    ended = slot is not None and slot["ended_at"] is not None
+    if not ended and not daemon_runs(base_config(ctx).storage.state_dir):
         click.echo(
             "no daemon runs: it is written to the ledger and runs when a daemon starts (pixivflow run)"
         )
+
+
+def _met(slot: dict[str, Any]) -> str:
+    """Say how the slot is that the trigger met."""
+    if slot["ended_at"] is None:
+        return f"it was there already: {slot['status']}"
+    return f"it was there already and ended at {when(slot['ended_at'])}: {slot['status']}"

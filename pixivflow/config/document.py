@@ -10,6 +10,7 @@ from typing import Any, NoReturn
 
 import msgspec
 
+from pixivflow.config.locate import user_name
 from pixivflow.config.positions import find_lines
 from pixivflow.config.problems import Keys, Report
 
@@ -37,7 +38,8 @@ def read_document(file: Path, report: Report) -> Document | None:
         mode = file.stat().st_mode
         data = file.read_bytes()
     except OSError as error:
-        report.error((), f"cannot be read: {error.strerror}")
+        who = f" by the user {user_name()}" if isinstance(error, PermissionError) else ""
+        report.error((), f"cannot be read{who}: {error.strerror}")
         return None
     try:
         text = data.decode("utf-8-sig")

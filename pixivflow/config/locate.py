@@ -1,5 +1,7 @@
 """Where the configuration is, and where state goes when it does not say."""
 
+import os
+import pwd
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -20,10 +22,30 @@ class ConfigNotFound(Exception):
         )
 
 
+class ConfigUnreadable(Exception):
+    """The system does not let this user look whether the file is there."""
+
+    def __init__(self, path: Path, error: OSError) -> None:
+        super().__init__(
+            f"{path} cannot be read by the user {user_name()}: {error.strerror}; run this as a user who may read it, "
+            "or name another file with -c FILE"
+        )
+
+
+def user_name(uid: int | None = None) -> str:
+    """Return the name of a user, by default of the one that this process acts as."""
+    number = os.geteuid() if uid is None else uid
+    try:
+        return pwd.getpwuid(number).pw_name
+    except KeyError:
+        return f"#{number}"
+
+
 def locate_config(explicit: Path | None, env: Mapping[str, str], cwd: Path) -> Path:
     """Return the absolute path of the file to use: -c, $PIXIVFLOW_CONFIG, or the first that exists.
 
-    Raises ConfigNotFound. A file that was named is never replaced by another.
+    Raises ConfigNotFound, and ConfigUnreadable for a place that this user may not look at. A file that was named is
+    never replaced by another.
     """
     named = explicit or (Path(env["PIXIVFLOW_CONFIG"]) if env.get("PIXIVFLOW_CONFIG") else None)
     if named is not None:
@@ -35,8 +57,13 @@ def locate_config(explicit: Path | None, env: Mapping[str, str], cwd: Path) -> P
             SYSTEM_FOLDER / FILE_NAME,
         ]
     for place in places:
-        if place.exists():
-            return place
+        try:
+            place.stat()
+        except (FileNotFoundError, NotADirectoryError):
+            continue
+        except OSError as error:
+            raise ConfigUnreadable(place, error) from error
+        return place
     raise ConfigNotFound(tuple(places))
 
 

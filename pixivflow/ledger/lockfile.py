@@ -97,4 +97,7 @@ def _read_pid(descriptor: int) -> int:
 def _held_text(path: Path) -> str:
     holder = lock_holder(path)
     who = f"another pixivflow (pid {holder})" if holder else "another pixivflow"
-    return f"{who} holds {path}: stop it first, or let this command speak to it"
+    return (
+        f"{who} holds {path}: only one daemon at a time may work in a state_dir; stop that one (pixivflow stop), "
+        "or set another state_dir"
+    )

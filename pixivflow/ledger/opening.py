@@ -12,18 +12,12 @@ from pixivflow.ledger.faults import LedgerDamaged, LedgerRefused, cause_text, is
 from pixivflow.ledger.migrate import Migration, refuse_newer, schema_version
 
 OLDEST_SQLITE: Final = (3, 37, 0)
-SAFE_SQLITE: Final = (3, 51, 3)
 BUSY_TIMEOUT_MS: Final = 5_000
 
 
 def sqlite_version_text() -> str:
-    """Name the SQLite in use for the log, with a word when its checkpoints need the engine's care."""
-    version = sqlite3.sqlite_version
-    if sqlite3.sqlite_version_info < SAFE_SQLITE:
-        return (
-            f"{version} (older than 3.51.3: only one connection may checkpoint, as the ledger's engine does)"
-        )
-    return version
+    """Name the SQLite in use, for the log."""
+    return sqlite3.sqlite_version
 
 
 def inspect(path: Path, migrations: Sequence[Migration]) -> None:

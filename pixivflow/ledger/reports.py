@@ -54,6 +54,10 @@ class CellView(msgspec.Struct, frozen=True):
     due_at: int
     created_at: int
     ended_at: int | None
+    login_needed: bool = False
+    """Whether the account has no login that works; its cells wait for one."""
+    cooldown_until: int | None = None
+    """Until when the account rests because Pixiv asked for it; may be past."""
     report: msgspec.Raw | None = None
 
 
@@ -110,7 +114,9 @@ class OutboxView(msgspec.Struct, frozen=True):
 
 
 _CELL = """cells.id, cells.slot_id, cells.target_id, cells.account, cells.status, cells.state, cells.work, works.title,
-    cells.attempts, cells.reason_code, cells.reason, cells.due_at, cells.created_at, cells.ended_at, cells.report"""
+    cells.attempts, cells.reason_code, cells.reason, cells.due_at, cells.created_at, cells.ended_at,
+    accounts.auth_expired_at IS NOT NULL, accounts.cooldown_until, cells.report"""
+_CELLS = "cells LEFT JOIN works USING (work) LEFT JOIN accounts ON accounts.name = cells.account"
 _SLOT = """slots.slot_id, schedule_id, occurrence_at, trigger, slots.status, business_status, slots.reason_code,
     missed_count, (SELECT count(*) FROM cells WHERE cells.slot_id = slots.slot_id),
     (SELECT count(*) FROM cells WHERE cells.slot_id = slots.slot_id AND cells.status = 'submitted'),
@@ -125,8 +131,13 @@ def _rows(db: Database, sql: str, values: Sequence[object], make: Callable[..., 
 
 
 def _cell_view(*row: Any) -> CellView:
-    report = row[-1]
-    columns: list[Any] = [*row[:-1], None if report is None else msgspec.Raw(report.encode())]
+    *facts, login_needed, cooldown_until, report = row
+    columns: list[Any] = [
+        *facts,
+        bool(login_needed),
+        cooldown_until,
+        None if report is None else msgspec.Raw(report.encode()),
+    ]
     return CellView(*columns)
 
 
@@ -150,7 +161,7 @@ def get_slot(db: Database, slot_id: str) -> SlotDetail | None:
 def list_cells(db: Database, limit: int = 50, *, open_only: bool = False) -> tuple[CellView, ...]:
     """Return the newest cells, those without a slot included."""
     narrowed = "WHERE cells.ended_at IS NULL" if open_only else ""
-    sql = f"SELECT {_CELL} FROM cells LEFT JOIN works USING (work) {narrowed} ORDER BY cells.id DESC LIMIT ?"
+    sql = f"SELECT {_CELL} FROM {_CELLS} {narrowed} ORDER BY cells.id DESC LIMIT ?"
     return _rows(db, sql, (limit,), _cell_view)
 
 
@@ -158,7 +169,7 @@ def get_cell(db: Database, cell_id: int) -> CellDetail | None:
     """Return one cell with its files and deliveries."""
     cells = _rows(
         db,
-        f"SELECT {_CELL} FROM cells LEFT JOIN works USING (work) WHERE cells.id = ?",
+        f"SELECT {_CELL} FROM {_CELLS} WHERE cells.id = ?",
         (cell_id,),
         _cell_view,
     )

@@ -20,7 +20,9 @@ TOKEN = re.compile(r"[A-Za-z0-9\-._~+/]+=*", re.ASCII)
 """What a token may be made of (the bearer grammar of HTTP)."""
 
 REFRESH_REFUSED = "Pixiv refuses the refresh token"
-CODE_REFUSED = "the code has expired (it lives about 30 seconds) or was used before; start the login again"
+CODE_REFUSED = (
+    "the code is mistyped, has expired (it lives about 30 seconds) or was used before; start the login again"
+)
 _SHORTEST_LIFE_S = 1
 
 

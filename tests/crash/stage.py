@@ -42,6 +42,10 @@ class Plan:
     route_keys: str = 'retry_base = "50ms"\nretry_cap = "50ms"'
     download_dir: str = "downloads"
     cell_timeout: str = "5m"
+    capacity: int = 1
+    page_concurrency: int = 6
+    extra_channels: tuple[str, ...] = ()
+    """More routes that are as "channel" is."""
 
 
 class Daemon:
@@ -72,8 +76,8 @@ class Daemon:
 
         await self.stage.until("the daemon answers", answers)
 
-    async def trigger(self, key: str) -> str:
-        made = await self.ask("schedules.trigger", schedule=SCHEDULE, now=True, key=key)
+    async def trigger(self, key: str, target: str | None = None) -> str:
+        made = await self.ask("schedules.trigger", schedule=SCHEDULE, now=True, key=key, target=target)
         return str(made["slot_id"])
 
     async def trigger_and_die(self, key: str) -> None:
@@ -164,8 +168,9 @@ class Stage:
         *,
         env: Mapping[str, str] | None = None,
         arguments: tuple[str, ...] = (),
+        program: tuple[str, ...] = ("-m", "pixivflow"),
     ) -> Daemon:
-        """Start a daemon and return at once."""
+        """Start a daemon and return at once; ``program`` is given to the interpreter."""
         log = self.folder / f"daemon-{len(self.daemons)}.log"
         environment = {name: value for name, value in os.environ.items() if name not in _NOT_INHERITED}
         environment.update(env or {})
@@ -173,7 +178,7 @@ class Stage:
             environment[VARIABLE] = failpoint
         with log.open("wb") as out:
             process = await trio.lowlevel.open_process(
-                [sys.executable, "-m", "pixivflow", "-c", str(self.config), "run", *arguments],
+                [sys.executable, *program, "-c", str(self.config), "run", *arguments],
                 stdin=subprocess.DEVNULL,
                 stdout=out,
                 stderr=out,
@@ -299,11 +304,15 @@ def _config_text(plan: Plan, simulator: Simulator) -> str:
     receiver = plan.receiver_url or simulator.receiver_url
     names = ", ".join(json.dumps(name) for name in plan.targets)
     targets = "\n".join(_target_text(name, *facts) for name, facts in plan.targets.items())
+    channels = "\n".join(
+        _channel_text(name, receiver, plan.route_keys) for name in ("channel", *plan.extra_channels)
+    )
     return f"""
 [storage]
 state_dir = "state"
 download_dir = {json.dumps(plan.download_dir)}
 min_free = "0B"
+page_concurrency = {plan.page_concurrency}
 [pixiv]
 api_url = "{simulator.api_url}"
 oauth_url = "{simulator.oauth_url}"
@@ -313,21 +322,28 @@ pace = "0s"
 format = "json"
 [accounts.main]
 {account}
+capacity = {plan.capacity}
 [[schedules]]
 id = "{SCHEDULE}"
 cron = "{plan.cron}"
 targets = [{names}]
 timeout = "{plan.cell_timeout}"
 {targets}
-[routes.channel]
-type = "multipart"
-url = "{receiver}/submissions"
-fields = {{ title = "{{{{title}}}}", work = "{{{{id}}}}" }}
-{plan.route_keys}
+{channels}
 [routes.inbox]
 type = "folder"
 path = "inbox"
 {plan.route_keys}
+"""
+
+
+def _channel_text(name: str, receiver: str, keys: str) -> str:
+    return f"""
+[routes.{name}]
+type = "multipart"
+url = "{receiver}/submissions"
+fields = {{ title = "{{{{title}}}}", work = "{{{{id}}}}" }}
+{keys}
 """
 
 

@@ -5,12 +5,13 @@ from pathlib import Path
 
 from pixivflow.simulator.faults import Fault
 from pixivflow.unix_websocket import connect
+from protocol.works import WorkRef
 from tests.crash.audit import audit, bound_works, clean_up
 from tests.crash.stage import Plan, Stage, open_stage
 
 ORIGINALS = "/img-original/"
-SOON_S = 4.0
-"""Less than the 5 s that a settlement may take: nobody waited for a deadline."""
+SOON_S = 2.0
+"""What a reader of the manual is promised, and less than any deadline of a settlement or a request."""
 SLOT = "often@manual-k"
 
 
@@ -56,6 +57,54 @@ async def test_a_stop_while_a_post_hangs_spends_nothing(tmp_path: Path) -> None:
         await _resumes(stage)
         [post] = stage.simulator.receiver.posts
         assert post.key == row["idempotency_key"]
+
+
+DOWNLOADS = tuple(f"work-{number}" for number in range(12))
+CHANNELS = ("channel-1", "channel-2", "channel-3", "channel-4")
+BUSY = Plan(
+    targets={
+        **dict.fromkeys(DOWNLOADS, ("persistent", ("inbox",))),
+        **{f"to-{route}": ("persistent", (route,)) for route in CHANNELS},
+    },
+    capacity=16,
+    page_concurrency=24,
+    extra_channels=CHANNELS,
+)
+
+
+async def test_a_stop_of_a_daemon_with_its_hands_full_spends_nothing(tmp_path: Path) -> None:
+    async with open_stage(tmp_path, BUSY, pages=2, works=20) as stage:
+        stage.simulator.faults.add(Fault("/submissions", "hang", times=None))
+        daemon = await stage.start_ready()
+        slots = [await daemon.trigger(route, target=f"to-{route}") for route in CHANNELS]
+        await stage.until_asked("/submissions", len(CHANNELS))
+        for [work] in stage.live_rows(
+            "SELECT DISTINCT work FROM cells"
+        ):  # nobody else is to find their files
+            stage.simulator.catalogue.edit(WorkRef.parse(work).id, tags=("海",))
+        stage.simulator.faults.add(Fault(ORIGINALS, "stall", times=None))
+        pages_before = stage.simulator.requests.count(ORIGINALS)
+        slots += [await daemon.trigger(target, target=target) for target in DOWNLOADS]
+        await stage.until_asked(ORIGINALS, pages_before + 2 * len(DOWNLOADS))
+        daemon.process.terminate()
+        assert await daemon.ended(SOON_S) == 0
+
+        cells = stage.rows("SELECT status, state, attempts, crashes FROM cells")
+        downloading = [cell for cell in cells if cell["status"] == "selected"]
+        assert [cell["state"] for cell in downloading] == ["pending"] * len(DOWNLOADS)
+        assert {(cell["attempts"], cell["crashes"]) for cell in cells} == {(0, 0)}
+        rows = stage.rows("SELECT state, attempts, crashes FROM outbox")
+        assert [tuple(row.values()) for row in rows] == [("pending", 0, 0)] * len(CHANNELS)
+
+        bound = bound_works(stage)
+        stage.simulator.faults.clear()
+        after = await stage.start_ready()
+        for slot in slots:
+            assert await after.slot_ends(slot) == "success"
+        assert await after.stop() == 0
+        assert bound_works(stage) == bound
+        assert len(stage.simulator.receiver.posts) == len(CHANNELS)
+        assert len(list(stage.inbox.glob("*.json"))) == len(DOWNLOADS)
 
 
 async def test_a_stop_while_pixiv_is_asked_leaves_the_cell_unbound(tmp_path: Path) -> None:

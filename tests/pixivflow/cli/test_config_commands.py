@@ -7,6 +7,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from pixivflow.cli.config_commands import config_group, config_path
+from pixivflow.config.sample import example_for
 from pixivflow.pixiv.credentials import StoredToken, TokenStore
 
 TARGET = '[[targets]]\nid = "t"\nmode = "work"\nwork = 1\n'
@@ -60,6 +61,14 @@ def test_the_commented_lines_of_the_example_pass_too(monkeypatch):
 def test_init_writes_the_file_it_is_told_to():
     assert _run("init", "other.toml").exit_code == 0
     assert Path("other.toml").exists()
+
+
+def test_the_example_for_the_system_keeps_works_where_the_daemon_may_write():
+    _write(example_for(Path("/etc/pixivflow/second.toml")))
+    assert _run("check", "--strict").exit_code == 0
+    shown = tomllib.loads(_run("show").stdout)
+    assert shown["storage"]["download_dir"] == "/var/lib/pixivflow/second/downloads"
+    assert shown["routes"]["inbox"]["path"] == "/var/lib/pixivflow/second/inbox"
 
 
 def test_init_never_overwrites_a_file():

@@ -1,5 +1,8 @@
 """The reading commands, without a daemon and beside one."""
 
+import os
+import shutil
+
 import pytest
 import trio
 
@@ -85,12 +88,57 @@ async def test_an_unknown_slot_is_refused(site, daemon) -> None:
     assert "no slot 'yearly@manual-nope'; see: pixivflow slots list" in ran.err
 
 
+@pytest.mark.parametrize(
+    ("command", "text"),
+    [
+        (("slots", "list", "--schedule", "nope"), "no schedule 'nope' in "),
+        (("outbox", "list", "--route", "nope"), "no route 'nope' in "),
+    ],
+)
+async def test_an_unknown_name_is_told_from_an_empty_list(site, command, text) -> None:
+    await site.ask("trigger", "yearly", "--now")
+    ran = await site.ask(*command)
+    assert ran.code == 1
+    assert text in ran.err
+    assert ("known: yearly, often" if "slots" in command else "known: channel") in ran.err
+    assert (await site.ask("slots", "list", "--schedule", "often")).code == 0
+
+
+async def test_a_name_that_left_the_configuration_still_finds_its_rows(site) -> None:
+    await site.ask("trigger", "yearly", "--now")
+    site.file.write_text(site.file.read_text().replace('id = "yearly"', 'id = "annual"'))
+    ran = await site.ask("slots", "list", "--schedule", "yearly")
+    assert ran.code == 0
+    assert "yearly@manual-" in ran.out
+
+
+async def test_a_cell_that_waits_for_a_login_says_so(site) -> None:
+    site.configure("")
+    await site.ask("trigger", "yearly", "--now", "--key", "k")
+    await site.run("once", "nothing")
+    ran = await site.ask("slots", "show", "yearly@manual-k")
+    assert "waits         the account needs a login (pixivflow login main)" in ran.out
+
+
+async def test_the_zone_of_times_in_a_list_is_said_once(site) -> None:
+    await site.ask("trigger", "yearly", "--now")
+    assert (await site.ask("cells")).out.count("times are ") == 1
+
+
+async def test_a_configuration_without_schedules_says_so(site) -> None:
+    site.file.write_text('[storage]\nstate_dir = "state"\n')
+    ran = await site.ask("schedules", "next")
+    assert ran.out == f"nothing is due: there is no schedule in {site.file}\n"
+
+
 async def test_an_outbox_row_is_shown_with_its_content(site) -> None:
     await site.run("once", "landscape")
     row = (await site.ask("outbox", "list", "--json")).json[0]["id"]
     ran = await site.ask("outbox", "show", str(row))
     assert ran.code == 0, ran
     assert site.simulator.receiver.posts[0].fields["title"] in ran.out
+    assert "\nform fields\n" in ran.out
+    assert "failures      0/" in ran.out
     assert (await site.ask("outbox", "show", str(row), "--json")).json["payload"]["route"] == "channel"
     assert (await site.ask("outbox", "show", "99")).code == 1
 
@@ -147,3 +195,17 @@ async def test_a_bad_configuration_ends_with_65(site) -> None:
         ran = await site.ask(*command)
         assert ran.code == 65, ran
         assert "state_dri" in ran.err
+
+
+async def test_a_configuration_that_cannot_be_read_ends_with_65(site) -> None:
+    site.file.chmod(0)
+    command = site.command("cells")
+    if os.geteuid() == 0:
+        if shutil.which("setpriv") is None:
+            pytest.skip("root reads every file, and there is no setpriv to change that")
+        command = ["setpriv", "--bounding-set=-dac_override,-dac_read_search", *command]
+    ran = await trio.run_process(
+        command, check=False, capture_stderr=True, cwd=site.folder, env=site.environment
+    )
+    assert ran.returncode == 65, ran
+    assert f"{site.file}: cannot be read by the user " in ran.stderr.decode()

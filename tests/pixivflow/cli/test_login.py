@@ -1,9 +1,12 @@
 """`login` against the simulator's token endpoint."""
 
 import json
+import os
 import re
+import shlex
 import stat
 import subprocess
+import sys
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from urllib.parse import parse_qs, urlsplit
@@ -12,9 +15,13 @@ import httpx
 import pytest
 import trio
 
+from pixivflow.cli.login import own_command
+from pixivflow.config.locate import user_name
 from pixivflow.pixiv.credentials import fingerprint
 from pixivflow.simulator.faults import Fault
 from pixivflow.simulator.server import SimulatorOptions, open_simulator
+
+NOBODY = 65_534
 
 
 def stored(site) -> dict | None:
@@ -117,8 +124,31 @@ async def test_an_unreachable_host_is_named(site) -> None:
     )
     ran = await site.ask("login", "--token", "-", stdin="some-token")
     assert ran.code == 1
+    assert ran.err.startswith("pixivflow: Pixiv cannot be reached: look at the network of this host")
     assert "127.0.0.1: ConnectError" in ran.err
     assert stored(site) is None
+
+
+@pytest.mark.parametrize(
+    ("started_as", "command"),
+    [
+        ("/opt/x/bin/pixivflow", ("/opt/x/bin/pixivflow",)),
+        ("/opt/x/pixivflow/__main__.py", (sys.executable, "-m", "pixivflow")),
+    ],
+)
+def test_the_command_for_another_user_can_be_copied(started_as, command) -> None:
+    assert own_command(started_as) == command
+
+
+async def test_a_state_folder_of_somebody_else_is_refused_with_the_whole_command(site) -> None:
+    if os.geteuid() != 0:
+        pytest.skip("only root can give a folder away")
+    site.state.mkdir()
+    os.chown(site.state, NOBODY, -1)
+    ran = await site.ask("login", "--token", "-", stdin="some-token")
+    assert ran.code == 1
+    assert f"run: sudo -u {shlex.quote(user_name(NOBODY))} " in ran.err
+    assert ran.err.endswith(f" -c {site.file} login main\n")
 
 
 async def test_an_empty_input_is_refused(site) -> None:

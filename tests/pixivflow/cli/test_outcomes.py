@@ -2,9 +2,10 @@
 
 from pathlib import Path
 
+import msgspec
 import pytest
 
-from pixivflow.cli.outcomes import CellFacts, CellStory, Result, exit_code, result_of, told
+from pixivflow.cli.outcomes import CellFacts, CellStory, Result, exit_code, result_of, told, waiting_for
 from pixivflow.cli.output import plain, span
 from protocol.states import CellStatus
 
@@ -40,6 +41,25 @@ def test_every_status_has_a_result():
 def test_an_open_cell_of_an_account_without_login_says_what_to_do():
     lines = list(told(CellStory(cell(CellStatus.PENDING)), {}, ["main"]))
     assert "  account 'main' needs a login: pixivflow login main" in lines
+
+
+def test_an_open_cell_names_its_state_once():
+    facts = msgspec.structs.replace(cell(CellStatus.PENDING), state="pending")
+    assert next(iter(told(CellStory(facts), {}))) == "t: still open: pending"
+
+
+@pytest.mark.parametrize(
+    ("facts", "name", "text"),
+    [
+        ({"login_needed": True, "cooldown_until": 9_000}, "waits", "pixivflow login main"),
+        ({"cooldown_until": 9_000}, "waits", "Pixiv asked account main for a pause"),
+        ({"cooldown_until": 4_000}, "next try", "1970-01-01"),
+    ],
+)
+def test_a_pending_cell_tells_what_it_waits_for(facts, name, text):
+    told_name, told_text = waiting_for(cell(CellStatus.PENDING, **facts), 5_000)
+    assert told_name == name
+    assert text in told_text
 
 
 def test_a_title_cannot_steer_the_terminal():

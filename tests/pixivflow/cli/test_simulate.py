@@ -5,13 +5,16 @@ import re
 import signal
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 import httpx
 import pytest
 
+from pixivflow.cli.simulated import simulated
 from pixivflow.config import load_config
+from pixivflow.config.sample import example
 
 ENDED_BY_CTRL_C = (0, 130)
 
@@ -91,9 +94,29 @@ def test_the_printed_fault_orders_are_taken(serving: Serving):
     assert [httpx.post(url, content=order).status_code for url, order in orders] == [201, 201]
 
 
+def test_a_port_that_does_not_exist_is_refused_with_the_way_out():
+    command = [sys.executable, "-m", "pixivflow", "simulate", "--port-base", "0"]
+    ended = subprocess.run(command, check=False, capture_output=True, text=True, timeout=20)
+    assert ended.returncode == 2
+    assert "expected a port from 1 to 65533; leave it out for free ports" in ended.stderr
+
+
 def test_a_port_that_is_taken_ends_in_one_message(serving: Serving):
     port = serving.address("Pixiv (API, login)").rpartition(":")[2]
     command = [sys.executable, "-m", "pixivflow", "simulate", "--port-base", port]
     ended = subprocess.run(command, check=False, capture_output=True, text=True, timeout=20)
     assert ended.returncode == 1
     assert re.fullmatch(r"pixivflow: .*(in use|already).*\n", ended.stderr), ended.stderr
+
+
+async def test_a_simulated_run_says_what_works_on_its_results(tmp_path: Path, monkeypatch, capsys):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    file = tmp_path / "pixivflow.toml"
+    file.write_text(example(), "utf-8")
+    async with simulated(load_config(file, {})) as config:
+        told = capsys.readouterr().err
+        view = config.storage.state_dir.parent / "pixivflow.toml"
+    assert f"pixivflow -c {view} slots list" in told
+    assert "trigger SCHEDULE --now" in told
+    assert f"pixivflow -c {file} schedules next" in told
+    assert load_config(view, {}).storage == config.storage

@@ -2,7 +2,13 @@ from pathlib import Path
 
 import pytest
 
-from pixivflow.config.locate import ConfigNotFound, default_state_dir, locate_config
+from pixivflow.config.locate import (
+    ConfigNotFound,
+    ConfigUnreadable,
+    default_state_dir,
+    locate_config,
+    user_name,
+)
 
 
 def _touch(path: Path) -> Path:
@@ -73,3 +79,16 @@ def test_every_place_that_was_looked_at_is_named_with_what_to_do(tmp_path):
 )
 def test_the_state_directory_follows_from_file_and_environment(path, env, state):
     assert default_state_dir(Path(path), env) == Path(state)
+
+
+def test_a_place_that_the_system_refuses_to_look_at_is_named_with_the_user(tmp_path):
+    path = tmp_path / ("x" * 300)
+    with pytest.raises(ConfigUnreadable) as caught:
+        locate_config(path, {}, tmp_path)
+    assert str(caught.value).startswith(
+        f"{path} cannot be read by the user {user_name()}: File name too long;"
+    )
+
+
+def test_a_user_without_a_name_is_told_by_number():
+    assert user_name(2**31 - 77) == "#2147483571"

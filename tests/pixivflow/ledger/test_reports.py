@@ -1,5 +1,6 @@
 import msgspec
 
+from pixivflow.ledger.health import account_refused, cool_down
 from pixivflow.ledger.outbox import Settled, settle_row
 from pixivflow.ledger.reports import (
     Counts,
@@ -40,6 +41,15 @@ def test_open_cells_are_listed_alone_when_asked_for(book):
     book.delivering(1)
     settle(book, IntentStatus.DELIVERED)
     assert [cell.id for cell in book.do(list_cells, open_only=True)] == [2]
+
+
+def test_a_cell_tells_what_its_account_waits_for(book):
+    book.slot()
+    book.do(cool_down, "main", 77)
+    resting = book.do(get_cell, 1).cell
+    book.do(account_refused, "main", "refused", None, 1)
+    assert (resting.login_needed, resting.cooldown_until) == (False, 77)
+    assert book.do(list_cells)[0].login_needed
 
 
 def test_outbox_rows_are_narrowed_by_state_and_route(book):
