@@ -4,6 +4,7 @@ import hashlib
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import msgspec
 
@@ -81,11 +82,20 @@ def lanes(config: Config, wall: Wall) -> Mapping[str, tuple[LaneTerms, OpenSende
                 retry=RetryTerms(route.retry_base_s, route.retry_cap_s),
                 timeout_s=route.timeout_s,
                 min_interval_s=route.min_interval_s,
+                unready=_unready(route),
             ),
             partial(open_sender, route_settings(name, route), roots_of(config), wall=wall),
         )
         for name, route in config.routes.items()
     }
+
+
+def _unready(route: Route) -> str:
+    if isinstance(route, FolderRoute):
+        return f"the folder {route.path} can't be written; check its owner, mode and disk"
+    asked = urlsplit(route.readiness_url or route.url)
+    place = f"{asked.scheme}://{asked.netloc.rpartition('@')[2]}{asked.path}"  # neither password nor query
+    return f"{place} (readiness_url) does not say that it is ready; is the receiver running?"
 
 
 def retention(config: Config) -> Retention:

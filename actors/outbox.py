@@ -17,7 +17,15 @@ from pixivflow import failpoints
 from pixivflow.delivery.breaker import Breaker
 from pixivflow.delivery.senders import FileMissing, Sender
 from pixivflow.ledger.engine import Database, LedgerUnavailable
-from pixivflow.ledger.health import RouteRow, open_route, pause_route, read_route, resume_route, save_route
+from pixivflow.ledger.health import (
+    RouteRow,
+    note_waiting,
+    open_route,
+    pause_route,
+    read_route,
+    resume_route,
+    save_route,
+)
 from pixivflow.ledger.leases import Queue, release
 from pixivflow.ledger.outbox import (
     ClaimedRow,
@@ -57,6 +65,8 @@ class LaneTerms(msgspec.Struct, frozen=True):
     retry: RetryTerms
     timeout_s: float
     min_interval_s: float
+    unready: str = "the receiver is not ready"
+    """What to tell people while the route is not ready."""
 
 
 class Lane:
@@ -96,9 +106,10 @@ class Lane:
             if (pause_s := self._interval_left(health)) > 0:
                 return min(pause_s, self._core.idle_s())
             if not ready and not await sender.ready():
-                log.info("route_not_ready", route=self._terms.route)
+                await self._note_waiting(health, self._terms.unready)
                 return NOT_READY_S
             ready = True
+            await self._note_waiting(health, None)
             if not await self._send_next(sender, breaker, paused=health.paused_at is not None):
                 return self._core.idle_s()
 
@@ -110,6 +121,13 @@ class Lane:
                 open_route, self._terms.route, self._terms.facts, self._core.now()
             )
         return due_at, health
+
+    async def _note_waiting(self, health: RouteRow, reason: str | None) -> None:
+        """Tell once what the route waits for, and once that it waits no more."""
+        if health.paused_at is None and health.reason != reason:
+            if reason is not None:
+                log.warning("route_not_ready", route=self._terms.route, reason=reason)
+            await self._core.ledger.write(note_waiting, self._terms.route, reason)
 
     def _sleep_until(self, due_at: int | None) -> float:
         idle = self._core.idle_s()

@@ -116,6 +116,8 @@ def _routes(found: Mapping[str, Any]) -> Facts:
                 ),
             )
             yield "", "correct it in the configuration and restart the daemon; it is tried once an hour"
+        elif route["reason"] is not None:
+            yield "route", Text.assemble((f"{name} is not ready: ", "yellow"), plain(route["reason"]))
         breaker = Breaker.decode(route["breaker"])
         if breaker.is_open:
             failed = f"{breaker.failures} failures in a row, tried again at {when(breaker.next_probe_ms)}"

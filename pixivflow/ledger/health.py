@@ -56,7 +56,10 @@ def cool_down(db: Database, name: str, until: int) -> None:
 
 
 class RouteRow(msgspec.Struct, frozen=True):
-    """A route's health; ``breaker`` is opaque JSON, ``facts`` a fingerprint of its settings."""
+    """A route's health; ``breaker`` is opaque JSON, ``facts`` a fingerprint of its settings.
+
+    ``reason`` says why it is paused, or, where it is not, what it waits for.
+    """
 
     name: str
     paused_at: int | None = None
@@ -95,6 +98,11 @@ def read_route(db: Database, name: str) -> RouteRow | None:
         "SELECT name, paused_at, reason, breaker, last_sent_at, facts FROM routes WHERE name = ?", (name,)
     ).fetchone()
     return None if row is None else RouteRow(*row)
+
+
+def note_waiting(db: Database, name: str, reason: str | None) -> None:
+    """Keep why a route that is not paused waits, for people; None when it goes on."""
+    db.execute("UPDATE routes SET reason = ? WHERE name = ? AND paused_at IS NULL", (reason, name))
 
 
 def save_route(db: Database, name: str, *, breaker: str, last_sent_at: int | None) -> None:

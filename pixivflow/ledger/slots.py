@@ -144,6 +144,16 @@ def add_adhoc_cell(db: Database, cell: NewCell, now: int) -> int:
     return int(row[0])
 
 
+def join_adhoc_cell(db: Database, cell: NewCell, now: int) -> int:
+    """Return the open cell outside any slot that has this target and spec; insert one where there is none."""
+    found = db.execute(
+        """SELECT id FROM cells WHERE slot_id IS NULL AND target_id = ? AND spec = ? AND ended_at IS NULL
+           ORDER BY id LIMIT 1""",
+        (cell.target_id, cell.spec),
+    ).fetchone()
+    return add_adhoc_cell(db, cell, now) if found is None else int(found[0])
+
+
 def record_missed(
     db: Database,
     schedule_id: str,

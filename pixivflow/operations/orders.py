@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from pixivflow.config.model import Config, ScheduleSection
 from pixivflow.config.resolve import cell_spec
 from pixivflow.ledger.engine import Ledger
-from pixivflow.ledger.slots import NewSlot, add_adhoc_cell, materialise
+from pixivflow.ledger.slots import NewSlot, join_adhoc_cell, materialise
 from pixivflow.operations.plans import due_slot, manual_slot, new_cell
 from pixivflow.operations.requests import Get, RunOnce, TriggerSchedule
 from pixivflow.timetable import Accepted, parse_cron, resolve_trigger
@@ -79,7 +79,7 @@ def _instant(at_ms: int) -> str:
 
 
 async def run_once(ledger: Ledger, config: Config, order: RunOnce, now: int) -> tuple[int, ...]:
-    """Make a cell outside any slot for each target; return their ids. Raises `OrderRefused`."""
+    """Make a cell outside any slot for each target, or join an open one; return ids. Raises `OrderRefused`."""
     known = {target.id for target in config.targets}
     unknown = [target for target in order.targets if target not in known]
     if unknown:
@@ -117,4 +117,4 @@ async def get_works(ledger: Ledger, config: Config, order: Get, now: int) -> tup
 
 
 async def _add(ledger: Ledger, specs: list[CellSpec], now: int) -> tuple[int, ...]:
-    return tuple([await ledger.write(add_adhoc_cell, new_cell(spec, now), now) for spec in specs])
+    return tuple([await ledger.write(join_adhoc_cell, new_cell(spec, now), now) for spec in specs])

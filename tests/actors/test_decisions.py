@@ -193,3 +193,13 @@ def test_the_facts_of_a_route_change_with_its_settings_and_hold_no_secret(config
     assert facts["channel"] != other["channel"]
     assert facts["inbox"] == other["inbox"]
     assert "s3cret" not in repr(lanes(config, SystemWall())["channel"][0])
+
+
+def test_what_a_route_waits_for_names_its_place_and_no_secret(benches):
+    text = CONFIG.format(path="a").replace(
+        'timeout = "70s"', 'timeout = "70s"\nreadiness_url = "https://u:s3cret@host.example/up?token=s3cret"'
+    )
+    told = {name: terms.unready for name, (terms, _) in lanes(benches.config(text), SystemWall()).items()}
+    assert told["channel"].startswith("https://host.example/up (readiness_url)")
+    assert "s3cret" not in told["channel"]
+    assert "inbox can't be written" in told["inbox"]

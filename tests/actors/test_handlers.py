@@ -214,7 +214,7 @@ async def test_a_bug_in_one_run_spends_an_attempt_and_the_hand_lives(workshop, q
         row = await workshop.until(bug, attempts=1, state="pending")
         assert row["reason_code"] == "internal_error"
         assert "only illustrations" in row["reason"]
-        assert (await workshop.ended(await workshop.once()))["status"] == "submitted"
+        assert (await workshop.ended(await _add(workshop, await _spec(workshop))))["status"] == "submitted"
     assert [entry["event"] for entry in quiet_logs].count("run_crashed") == 1
     assert not [entry for entry in quiet_logs if entry["event"] == "actor_failed"]
 

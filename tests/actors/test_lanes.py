@@ -284,7 +284,9 @@ async def test_a_bug_in_a_send_spends_an_attempt_and_the_lane_lives(autojump_clo
     assert not [entry for entry in quiet_logs if entry["event"] == "actor_failed"]
 
 
-async def test_an_unready_receiver_is_sent_nothing(autojump_clock, benches):
+async def test_an_unready_receiver_is_sent_nothing_and_people_are_told_once(
+    autojump_clock, benches, quiet_logs
+):
     sender = ScriptedSender(OK)
     sender.is_ready = False
     with benches(routes=("channel",)) as bench:
@@ -293,9 +295,12 @@ async def test_an_unready_receiver_is_sent_nothing(autojump_clock, benches):
             await trio.sleep(95)
             assert (sender.sent, row_of(bench)["lease_generation"]) == ([], 0)
             assert sender.asked_ready in {4, 5}  # every half minute, and once more for the bell
+            assert route_of(bench).reason == "the receiver is not ready"
             sender.is_ready = True
             await trio.sleep(31)
         assert row_of(bench)["state"] == "done"
+        assert route_of(bench).reason is None
+    assert [entry["log_level"] for entry in quiet_logs if entry["event"] == "route_not_ready"] == ["warning"]
 
 
 async def test_the_interval_between_two_sends_is_kept_and_the_lane_is_seen_to_live(autojump_clock, benches):

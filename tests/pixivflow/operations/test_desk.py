@@ -128,6 +128,26 @@ async def test_works_fetched_by_hand_are_filtered_by_nothing_and_sent_nowhere(of
         assert (spec.filters.r18, spec.filters.r18g, spec.filters.ai) == ("include", "include", "any")
 
 
+@pytest.mark.parametrize(
+    ("method", "params"), [("cells.once", {"targets": ["land"]}), ("cells.get_works", {"works": [5]})]
+)
+async def test_an_order_repeated_while_its_cell_is_open_joins_it(office, method, params):
+    first = await office.ask(method, **params)
+    assert await office.ask(method, **params) == first
+    assert await office.rows("SELECT count(*) FROM cells") == [(1,)]
+
+
+async def test_an_order_repeated_after_its_cell_has_ended_makes_a_new_one(office):
+    first = await office.ask("cells.once", targets=["land"])
+    await office.ledger.write(lambda db: db.execute("UPDATE cells SET ended_at = 1") and None)
+    assert await office.ask("cells.once", targets=["land"]) != first
+
+
+async def test_an_order_without_delivery_joins_none_with_delivery(office):
+    first = await office.ask("cells.once", targets=["land"])
+    assert await office.ask("cells.once", targets=["land"], deliver=False) != first
+
+
 async def delivered(office, made):
     """Take the slot's first cell through to its delivery."""
     now, write = office.wall.now, office.ledger.write
