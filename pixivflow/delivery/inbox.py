@@ -18,6 +18,7 @@ import msgspec
 
 from pixivflow.delivery.artifacts import OpenFile, Pulse, check_hash
 from pixivflow.delivery.keys import key_digest
+from pixivflow.durable import sync_folder
 from pixivflow.failpoints import reach
 from protocol.payloads import Payload
 
@@ -137,15 +138,6 @@ def manifest(payload: Payload, names: Sequence[str]) -> bytes:
         ],
     }
     return msgspec.json.format(msgspec.json.encode(content), indent=2) + b"\n"
-
-
-def sync_folder(folder: Path) -> None:
-    """Make the names in ``folder`` durable. Raises OSError."""
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def _make_folder(folder: Path) -> None:

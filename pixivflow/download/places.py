@@ -6,6 +6,7 @@ from contextlib import suppress
 from pathlib import Path, PurePosixPath
 
 from pixivflow.download.errors import DiskFull, PathRefused, storage_errors
+from pixivflow.durable import sync_folder
 
 _RACES = 3
 
@@ -104,15 +105,6 @@ class Place:
         """Give the folders from the file's own up to and with the root."""
         above = len(PurePosixPath(self.path).parts) - 1
         return (*list(self.final.parents)[:above], self.root)
-
-
-def sync_folder(folder: Path) -> None:
-    """Make the entries of a folder durable."""
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def _remove_empty(folder: Path) -> bool:

@@ -134,18 +134,6 @@ _LIVE_FILE_OF_CELL: Final = """id = ? AND status <> 'discard' AND EXISTS
     (SELECT 1 FROM cell_artifacts WHERE cell_id = ? AND artifact_id = artifacts.id)"""
 
 
-def forget_artifact(db: Database, lease: Lease, artifact_id: int, now: int) -> bool:
-    """Plan a file anew whose recorded copy is gone from disk or was changed; false for a stale lease."""
-    if not fenced_update(db, lease, now, "progress_at = max(progress_at, ?)", (now,)):
-        return False
-    forgotten = db.execute(
-        f"""UPDATE artifacts SET status = 'planned', bytes = NULL, sha256 = NULL, media_type = NULL,
-            stored_at = NULL WHERE {_LIVE_FILE_OF_CELL}""",
-        (artifact_id, lease.id),
-    ).rowcount
-    return forgotten == 1
-
-
 def drop_artifact(db: Database, lease: Lease, artifact_id: int, now: int) -> bool:
     """Take a file that could not be made out of the cell's plan; false for a stale lease.
 

@@ -9,6 +9,7 @@ from typing import ClassVar
 
 import msgspec
 
+from pixivflow.durable import sync_folder
 from pixivflow.pixiv.errors import CredentialsDamaged, CredentialsUnsaved
 from pixivflow.pixiv.redaction import Secretive
 
@@ -103,8 +104,4 @@ class TokenStore:
         except BaseException:
             Path(name).unlink(missing_ok=True)
             raise
-        folder = os.open(self._folder, os.O_RDONLY | os.O_DIRECTORY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
+        sync_folder(self._folder)

@@ -7,7 +7,6 @@ from pixivflow.ledger.files import (
     artifacts_of_cell,
     discardable,
     expire_failed_caches,
-    forget_artifact,
     forget_discarded,
     path_in_use,
     read_facts,
@@ -99,14 +98,6 @@ def test_a_stored_file_that_is_made_anew_is_recorded_as_it_is_now(book, bound):
     book.commit_files(bound)
     assert book.record(bound, file, sha="f" * 64)
     assert book.do(artifacts_of_cell, bound.id)[0].sha256 == "f" * 64
-
-
-def test_a_recorded_file_that_is_gone_is_planned_anew(book, bound):
-    [file] = book.plan(bound)
-    book.record(bound, file)
-    assert book.do(forget_artifact, bound, file.id, book.now)
-    assert book.do(artifacts_of_cell, bound.id) == (file,)
-    assert not book.commit_files(bound)
 
 
 def test_a_resumed_run_finds_its_plan_and_what_was_recorded(book, bound):
